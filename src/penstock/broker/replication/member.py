@@ -31,14 +31,13 @@ from penstock.errors import StorageError
 from penstock.protocol.messages.fetch_request import FetchRequest
 
 if TYPE_CHECKING:
-    from random import Random
-
     from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.fetcher import ReplicaFetcher
     from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.metadata_publisher import MetadataPublisher
+    from penstock.broker.replication.proposals import Spreading
     from penstock.broker.replication.transport.links import Answered, Transport
     from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.clock import Clock
@@ -102,7 +101,7 @@ class ClusterMember:
         lag_s: float,
         heartbeat_s: float,
         incarnation: int,
-        random: Random,
+        random: Spreading,
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
         fetching: ReplicaFetchSettings | None = None,

@@ -11,8 +11,6 @@ from penstock.broker.replication.control.quorum import CONTROLLER_ID
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from random import Random
-
     from penstock.broker.metadata.cluster_view import MetadataObserver
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
@@ -51,6 +49,13 @@ class Keeping(Protocol):
         """Return the nodes that read the metadata log."""
 
 
+class Choosing(Protocol):
+    """Draws one of several brokers; `random.Random` is one."""
+
+    def choice(self, brokers: Sequence[LocatedBroker], /) -> LocatedBroker:
+        """Return one of the brokers."""
+
+
 class MemberView:
     """The cluster as one node sees it. `commit` writes the records that the controller returns."""
 
@@ -61,7 +66,7 @@ class MemberView:
         brokers: BrokerStates,
         quorum: Keeping,
         commit: Callable[[Sequence[Message], int], None],
-        random: Random,
+        random: Choosing,
     ) -> None:
         self._brokers = brokers
         self._quorum = quorum

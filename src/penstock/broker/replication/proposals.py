@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.replication.transport.messages import IsrChange, Proposal, ProposalAnswer
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from random import Random
-
     from penstock.broker.replication.followers import Followers
     from penstock.broker.replication.local_replica import LocalReplica
 
@@ -59,10 +57,17 @@ class _Item(NamedTuple):
         return replica.followers is not self.followers or replica.epoch != self.change.partition_epoch
 
 
+class Spreading(Protocol):
+    """Draws how long a pause is; `random.Random` is one."""
+
+    def uniform(self, least: float, most: float, /) -> float:
+        """Return a number between two others."""
+
+
 class IsrProposals:
     """The ISR proposals of a node, at most one pending for each partition."""
 
-    def __init__(self, node_id: int, random: Random) -> None:
+    def __init__(self, node_id: int, random: Spreading) -> None:
         self._node_id = node_id
         self._random = random
         self._unsent: dict[LocalReplica, _Item] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.replication.control.elections import NO_LEADER, ElectionKind, elect
 from penstock.broker.replication.control.eligibility import Eligibility
-from penstock.broker.replication.control.placement import Candidate, place
+from penstock.broker.replication.control.placement import Candidate, Shuffling, place
 from penstock.broker.replication.control.reassignments import MovedReplicas, begin, cancel, complete
 from penstock.broker.replication.transport.messages import ProposalAnswer
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -22,8 +22,6 @@ from penstock.protocol.messages.register_broker_record import BrokerEndpoint, Re
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
-    from random import Random
-
     from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.replication.transport.messages import (
@@ -47,7 +45,7 @@ class Controller:
         image: ClusterImage,
         brokers: BrokerStates,
         session_s: float,
-        random: Random,
+        random: Shuffling,
         unclean_default: Callable[[], bool] = lambda: False,
         minimum_default: Callable[[], int] = lambda: 1,
     ) -> None:

@@ -7,10 +7,17 @@ as many racks as there are, a live broker first, and leaders spread evenly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from random import Random
+
+class Shuffling(Protocol):
+    """Draws lots for a placement; `random.Random` is one."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a number from 0 on that is less than `stop`."""
+
+    def shuffle(self, items: list[Any], /) -> None:
+        """Put the items of a list in another order."""
 
 
 class Candidate(NamedTuple):
@@ -24,7 +31,7 @@ class Candidate(NamedTuple):
 class _Deck:
     """Assigns brokers in turn: each broker once per partition. Each partition begins one broker later."""
 
-    def __init__(self, ids: list[int], random: Random) -> None:
+    def __init__(self, ids: list[int], random: Shuffling) -> None:
         self._ids = sorted(ids)
         self._random = random
         self._epoch = 0
@@ -53,7 +60,7 @@ class _Deck:
 
 
 class _Rack:
-    def __init__(self, brokers: list[Candidate], random: Random) -> None:
+    def __init__(self, brokers: list[Candidate], random: Shuffling) -> None:
         self.unfenced = _Deck([each.id for each in brokers if not each.fenced], random)
         self.fenced = _Deck([each.id for each in brokers if each.fenced], random)
 
@@ -67,7 +74,7 @@ class _Rack:
 
 
 def place(
-    brokers: Iterable[Candidate], partitions: int, replicas: int, random: Random
+    brokers: Iterable[Candidate], partitions: int, replicas: int, random: Shuffling
 ) -> list[tuple[int, ...]]:
     """Return the brokers of each of `partitions` new partitions, the preferred leader first.
 

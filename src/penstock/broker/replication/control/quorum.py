@@ -40,8 +40,7 @@ from penstock.protocol.messages.register_broker_record import BrokerEndpoint, Re
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
-    from random import Random
-
+    from penstock.broker.replication.control.placement import Shuffling
     from penstock.broker.replication.transport.links import Transport
     from penstock.broker.requests.quotas import MutationTokens
     from penstock.clock import Clock
@@ -74,7 +73,7 @@ class Quorum:
         transport: Transport,
         clock: Clock,
         session_s: float,
-        random: Random,
+        random: Shuffling,
         unclean_default: Callable[[], bool] = lambda: False,
         rebalance_s: float | None = None,
         minimum_default: Callable[[], int] = lambda: 1,
