@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import grimp
 import pytest
@@ -143,6 +145,54 @@ def test_imports_point_one_way() -> None:
     script = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run([script, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+TYPED_UPWARDS = {
+    "penstock.model -> penstock.cloudevents.event",
+    "penstock.model -> penstock.cloudevents.outcome",
+}
+"""Imports that may point up, because they are for types; pyproject.toml has the reason beside each."""
+
+
+def layer_contracts() -> list[dict[str, Any]]:
+    """The contracts of layers in pyproject.toml."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    return [contract for contract in rules["contracts"] if contract["type"] == "layers"]
+
+
+def in_layers(contracts: list[dict[str, Any]]) -> set[str]:
+    """The packages and modules that contracts of layers name."""
+    return {
+        f"{container}.{name}"
+        for contract in contracts
+        for container in contract["containers"]
+        for layer in contract["layers"]
+        for name in re.findall(r"\w+", layer)
+    }
+
+
+def test_every_room_is_in_a_contract_of_layers() -> None:
+    """A new room needs a place: in the contract of the room that it is in, or in the first one there."""
+    assert in_layers([{"containers": ["a.b"], "layers": ["c", "d | (e)", "f : g"]}]) == {
+        "a.b.c",
+        "a.b.d",
+        "a.b.e",
+        "a.b.f",
+        "a.b.g",
+    }
+    rooms = {".".join(room.relative_to(PACKAGE.parent).parts) for room in ROOMS}
+    assert rooms - in_layers(layer_contracts()) == set()
+
+
+def test_contracts_of_layers_have_no_holes() -> None:
+    """A module that is new in a room with layers needs one, and imports for types count as others do."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    assert rules["exclude_type_checking_imports"] is False
+    assert [each["name"] for each in layer_contracts() if not each.get("exhaustive")] == []
+    left_out = [name for each in layer_contracts() for name in each.get("exhaustive_ignores", ())]
+    assert left_out == ["__main__"]
+    ignored = {line for each in rules["contracts"] for line in each.get("ignore_imports", ())}
+    assert ignored == TYPED_UPWARDS
 
 
 def hold(broken: set[str], debts: frozenset[str]) -> None:

@@ -8,6 +8,7 @@ A test fails while the map is not that of the tree.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def layers(container: str, contracts: list[dict[str, object]]) -> list[str]:
     """The rooms of a package from top to bottom, as its ``layers`` contract has them; none without one."""
     for contract in contracts:
         if contract.get("containers") == [container] and isinstance(contract["layers"], list):
-            return [name.strip("() ") for layer in contract["layers"] for name in layer.split("|")]
+            return [name for layer in contract["layers"] for name in re.findall(r"\w+", layer)]
     return []
 
 
