@@ -19,12 +19,15 @@ class Offer(NamedTuple):
 
     `module` is the module of this package that has the handler, if its name is not that of the API.
     `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
+    `forwarded` means that brokers of Apache Kafka forward requests to the controller; here a node of a
+    cluster applies all metadata before the handler runs (`broker.replication.control.forwarding`).
     """
 
     min_version: int
     max_version: int
     module: str | None = None
     in_pieces: bool = False
+    forwarded: bool = False
 
 
 OFFERED = {
@@ -43,8 +46,8 @@ OFFERED = {
     ApiKey.LIST_GROUPS: Offer(0, 5),
     ApiKey.SASL_HANDSHAKE: Offer(0, 1, "sasl"),
     ApiKey.API_VERSIONS: Offer(0, 4),
-    ApiKey.CREATE_TOPICS: Offer(0, 7),
-    ApiKey.DELETE_TOPICS: Offer(0, 6),
+    ApiKey.CREATE_TOPICS: Offer(0, 7, forwarded=True),
+    ApiKey.DELETE_TOPICS: Offer(0, 6, forwarded=True),
     ApiKey.DELETE_RECORDS: Offer(0, 2),
     ApiKey.INIT_PRODUCER_ID: Offer(0, 6),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Offer(0, 4),
@@ -54,33 +57,33 @@ OFFERED = {
     ApiKey.WRITE_TXN_MARKERS: Offer(0, 2),
     ApiKey.TXN_OFFSET_COMMIT: Offer(0, 5),
     ApiKey.DESCRIBE_ACLS: Offer(0, 3, "acls"),
-    ApiKey.CREATE_ACLS: Offer(0, 3, "acls"),
-    ApiKey.DELETE_ACLS: Offer(0, 3, "acls"),
+    ApiKey.CREATE_ACLS: Offer(0, 3, "acls", forwarded=True),
+    ApiKey.DELETE_ACLS: Offer(0, 3, "acls", forwarded=True),
     ApiKey.DESCRIBE_CONFIGS: Offer(0, 4),
-    ApiKey.ALTER_CONFIGS: Offer(0, 2),
+    ApiKey.ALTER_CONFIGS: Offer(0, 2, forwarded=True),
     ApiKey.ALTER_REPLICA_LOG_DIRS: Offer(0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: Offer(0, 5),
     ApiKey.SASL_AUTHENTICATE: Offer(0, 2, "sasl"),
-    ApiKey.CREATE_PARTITIONS: Offer(0, 3),
-    ApiKey.CREATE_DELEGATION_TOKEN: Offer(0, 3, "delegation_tokens"),
-    ApiKey.RENEW_DELEGATION_TOKEN: Offer(0, 2, "delegation_tokens"),
-    ApiKey.EXPIRE_DELEGATION_TOKEN: Offer(0, 2, "delegation_tokens"),
+    ApiKey.CREATE_PARTITIONS: Offer(0, 3, forwarded=True),
+    ApiKey.CREATE_DELEGATION_TOKEN: Offer(0, 3, "delegation_tokens", forwarded=True),
+    ApiKey.RENEW_DELEGATION_TOKEN: Offer(0, 2, "delegation_tokens", forwarded=True),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Offer(0, 2, "delegation_tokens", forwarded=True),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: Offer(0, 3, "delegation_tokens"),
     ApiKey.DELETE_GROUPS: Offer(0, 3),
-    ApiKey.ELECT_LEADERS: Offer(0, 2),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Offer(0, 1),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Offer(0, 1),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: Offer(0, 0),
+    ApiKey.ELECT_LEADERS: Offer(0, 2, forwarded=True),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Offer(0, 1, forwarded=True),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Offer(0, 1, forwarded=True),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Offer(0, 0, forwarded=True),
     ApiKey.OFFSET_DELETE: Offer(0, 0),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Offer(0, 1),
-    ApiKey.ALTER_CLIENT_QUOTAS: Offer(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: Offer(0, 1, forwarded=True),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Offer(0, 0, "scram_credentials"),
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Offer(0, 0, "scram_credentials"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Offer(0, 0, "scram_credentials", forwarded=True),
     ApiKey.DESCRIBE_QUORUM: Offer(0, 2),
-    ApiKey.UPDATE_FEATURES: Offer(0, 2),
+    ApiKey.UPDATE_FEATURES: Offer(0, 2, forwarded=True),
     ApiKey.DESCRIBE_CLUSTER: Offer(0, 2),
     ApiKey.DESCRIBE_PRODUCERS: Offer(0, 0),
-    ApiKey.UNREGISTER_BROKER: Offer(0, 0),
+    ApiKey.UNREGISTER_BROKER: Offer(0, 0, forwarded=True),
     ApiKey.DESCRIBE_TRANSACTIONS: Offer(0, 0),
     ApiKey.LIST_TRANSACTIONS: Offer(0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Offer(0, 1),
