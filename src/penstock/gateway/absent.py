@@ -17,6 +17,7 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from penstock.protocol.since import FETCH_SESSIONS_SINCE, METADATA_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.gateway.nodes import Nodes
@@ -83,9 +84,6 @@ CODES = {
 }
 """The error code of each API after which clients look for leaders or coordinators again."""
 
-SESSIONS_SINCE = 7
-"""The first version of Fetch with sessions (KIP-227)."""
-
 
 def code_for(key: int) -> ErrorCode:
     """Return the retriable error code for an API; REQUEST_TIMED_OUT (7) if the API has none of its own."""
@@ -104,7 +102,7 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
         ApiKey.SASL_AUTHENTICATE,
     ):
         return None
-    if key == ApiKey.FETCH and version >= SESSIONS_SINCE:
+    if key == ApiKey.FETCH and version >= FETCH_SESSIONS_SINCE:
         if message.session_id:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         # An error of the whole response would keep clients from looking for leaders.
@@ -132,7 +130,7 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
         topics=[
             MetadataResponseTopic(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-                name=each.name if each.name is not None or version >= 12 else "",
+                name=each.name if each.name is not None or version >= METADATA_TOPIC_IDS_SINCE else "",
                 topic_id=each.topic_id,
             )
             for each in names

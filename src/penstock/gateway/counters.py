@@ -8,14 +8,12 @@ from typing import NamedTuple
 from penstock.gateway.heads import client_id_of, decoded_request
 from penstock.gateway.limits import CLIENTS_MAX
 from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
 
 OTHERS = ("others", "")
 """Software name and version under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
 
 NAME_CHARACTERS_MAX = 200
-
-SOFTWARE_SINCE = 3
-"""The first version of ApiVersions requests with the client's software name and version (KIP-511)."""
 
 
 class ClientCount(NamedTuple):
@@ -127,7 +125,7 @@ class CountedClient:
         Raises:
             DecodeError: the request cannot be decoded.
         """
-        if version < SOFTWARE_SINCE or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
+        if version < API_VERSIONS_SOFTWARE_SINCE or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
             return
         _, message = decoded_request(body)
         self.software = message.client_software_name, message.client_software_version

@@ -26,19 +26,18 @@ from penstock.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from penstock.protocol.since import ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.metadata.cluster import ClusterState
-
-SEVERAL_SINCE = 4
 
 
 def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: Context[ServingNode]
 ) -> AddPartitionsToTxnResponse:
     """Add or verify the partitions of each transaction."""
-    if context.version >= SEVERAL_SINCE:
+    if context.version >= ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE:
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
@@ -67,7 +66,7 @@ def _add(
     named = [(topic.name, index) for topic in topics for index in topic.partitions]
     refused = {}
     for name, index in named:
-        if context.version < SEVERAL_SINCE and name in INTERNAL_TOPICS:
+        if context.version < ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE and name in INTERNAL_TOPICS:
             refused[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not _exists(name, index, context.node.cluster):
             refused[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -83,7 +82,8 @@ def _add(
     error = service.add_partitions(
         *who,
         named,
-        is_implicit=context.version >= SEVERAL_SINCE and (profile is None or profile.transaction_level > 0),
+        is_implicit=context.version >= ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE
+        and (profile is None or profile.transaction_level > 0),
         connection=context.session.connection_id,
     )
     code = answer_of_coordinator(error, ApiKey.ADD_PARTITIONS_TO_TXN, context.version)

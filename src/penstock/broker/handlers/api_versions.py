@@ -29,11 +29,12 @@ from penstock.protocol.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
-SOFTWARE_SINCE = FEATURES_SINCE = 3
+FEATURES_SINCE = 3
 
 LOWEST_0_SINCE = 4
 """The first version whose clients accept features with 0 as the lowest level."""
@@ -64,7 +65,7 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNod
             return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         own = routes[ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
-    if context.version >= SOFTWARE_SINCE:
+    if context.version >= API_VERSIONS_SOFTWARE_SINCE:
         if not _names_software(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         session = context.session

@@ -22,12 +22,11 @@ from penstock.protocol.messages.consumer_group_heartbeat_response import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from penstock.protocol.since import CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE
 from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-OWN_IDS_SINCE = 1
 
 FIRST_RELEASE = (4, 0)
 """The first release of Apache Kafka in which consumer groups (KIP-848) are on by default."""
@@ -40,7 +39,11 @@ def consumer_group_heartbeat(
     if not has_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     member_id = request.member_id
-    if not member_id and context.version < OWN_IDS_SINCE and request.member_epoch == 0:
+    if (
+        not member_id
+        and context.version < CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE
+        and request.member_epoch == 0
+    ):
         member_id = str(uuid.uuid4())
     beat = Heartbeat(
         member_id,

@@ -19,15 +19,12 @@ from penstock.protocol.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from penstock.protocol.since import CREATE_PARTITIONS_QUOTA_ERROR_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
-
-
-QUOTA_ERROR_SINCE = 3
-"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 
 
 def create_partitions(
@@ -37,7 +34,7 @@ def create_partitions(
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)
     first_of = {topic.name: topic for topic in request.topics}
-    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    excess = excess_code(context.version >= CREATE_PARTITIONS_QUOTA_ERROR_SINCE)
     planner = Planner(cluster, excess, context.mutations)
     results = {name: CreatePartitionsTopicResult(name=name) for name in times}
     placed: dict[str, Sequence[Sequence[int]]] = {}

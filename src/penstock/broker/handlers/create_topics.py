@@ -20,13 +20,12 @@ from penstock.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from penstock.protocol.since import CREATE_TOPICS_QUOTA_ERROR_SINCE
 from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
-QUOTA_ERROR_SINCE = 6
-"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 SETTINGS_SINCE = 5
 
 SETTING_BYTES = 60
@@ -40,7 +39,7 @@ def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     plans: list[PlannedTopic] = []
-    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    excess = excess_code(context.version >= CREATE_TOPICS_QUOTA_ERROR_SINCE)
     planner = Planner(cluster, excess, context.mutations)
     for wanted in request.topics:
         try:

@@ -16,13 +16,11 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from penstock.protocol.since import DELETE_TOPICS_DISABLED_ERROR_SINCE, DELETE_TOPICS_QUOTA_ERROR_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-QUOTA_ERROR_SINCE = 5
-"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -> DeleteTopicsResponse:
@@ -30,7 +28,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
-    excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
+    excess = excess_code(context.version >= DELETE_TOPICS_QUOTA_ERROR_SINCE)
     planner = Planner(context.node.cluster, excess, context.mutations)
     results: list[DeletableTopicResult] = []
     doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
@@ -66,7 +64,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -
 def _find(state: DeleteTopicState, context: Context[ServingNode]) -> Topic:
     node = context.node
     if not node.config.boolean("delete.topic.enable"):
-        is_new = context.version >= 3
+        is_new = context.version >= DELETE_TOPICS_DISABLED_ERROR_SINCE
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_new else ErrorCode.INVALID_REQUEST
         raise error_for(code, "delete.topic.enable is false")
     if state.name is None:

@@ -13,11 +13,10 @@ from penstock.broker.transactions.answers import answer_of_coordinator
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.end_txn_request import EndTxnRequest
 from penstock.protocol.messages.end_txn_response import EndTxnResponse
+from penstock.protocol.since import END_TXN_RAISES_EPOCH_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-RAISES_EPOCH_SINCE = 5
 
 
 def end_txn(request: EndTxnRequest, context: Context[ServingNode]) -> EndTxnResponse:
@@ -31,7 +30,7 @@ def end_txn(request: EndTxnRequest, context: Context[ServingNode]) -> EndTxnResp
         request.producer_id,
         request.producer_epoch,
         request.committed,
-        raises_epoch=context.version >= RAISES_EPOCH_SINCE,
+        raises_epoch=context.version >= END_TXN_RAISES_EPOCH_SINCE,
         connection=context.session.connection_id,
     )
     if outcome.closes_connection:
@@ -41,6 +40,6 @@ def end_txn(request: EndTxnRequest, context: Context[ServingNode]) -> EndTxnResp
         )
     error = answer_of_coordinator(outcome.error, ApiKey.END_TXN, context.version)
     response = EndTxnResponse(error_code=error)
-    if context.version >= RAISES_EPOCH_SINCE:
+    if context.version >= END_TXN_RAISES_EPOCH_SINCE:
         response.producer_id, response.producer_epoch = outcome.producer_id, outcome.epoch
     return response

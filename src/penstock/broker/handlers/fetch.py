@@ -50,14 +50,13 @@ from penstock.protocol.messages.fetch_response import (
     NodeEndpoint,
     PartitionData,
 )
+from penstock.protocol.since import FETCH_MAGIC_2_SINCE, FETCH_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.older_fetches import Conversion
     from penstock.broker.handlers.serving_node import ServingNode
 
-TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3
-MAGIC_2_SINCE = 4
 STORAGE_ERROR_SINCE = 6
 ZSTD_SINCE = 10
 
@@ -193,7 +192,7 @@ def _fetch_in_session(request: FetchRequest, context: Context[ServingNode]) -> F
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if session.epoch != request.session_epoch:
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    if session.by_id != (context.version >= TOPIC_IDS_SINCE):
+    if session.by_id != (context.version >= FETCH_TOPIC_IDS_SINCE):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
     if not sessions.update(session, request.topics, request.forgotten_topics_data, context.now_ms):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -207,7 +206,7 @@ def _answer_in_full(request: FetchRequest, context: Context[ServingNode]) -> Fet
     found = _read_all(request.topics, request, context, partial(_answer_in_full, request, context))
     if isinstance(found, Wait):
         return found
-    by_id = context.version >= TOPIC_IDS_SINCE
+    by_id = context.version >= FETCH_TOPIC_IDS_SINCE
     sessions = context.node.fetch_sessions
     owned = context.session.resource(OwnedSessions)
     if owned is None:
@@ -256,7 +255,7 @@ def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
     topic: Topic | None = None
     failure: KafkaError | None = None
     try:
-        by_id = reading.context.version >= TOPIC_IDS_SINCE
+        by_id = reading.context.version >= FETCH_TOPIC_IDS_SINCE
         topic = cluster.topic_by_id(asked.topic_id) if by_id else cluster.topic(asked.topic)
     except KafkaError as error:
         failure = error
@@ -308,7 +307,7 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         max_bytes = left_bytes
     if max_bytes < 0:
         max_bytes = 0
-    if version < MAGIC_2_SINCE:
+    if version < FETCH_MAGIC_2_SINCE:
         # What is converted is in memory, and the next fetch goes on behind it.
         max_bytes = min(max_bytes, CONVERTED_BYTES_MAX)
     is_cut = version < WHOLE_BATCHES_SINCE
@@ -320,7 +319,7 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
     records: Records = pieces[0] if len(pieces) == 1 and type(pieces[0]) is bytes else pieces
     conversion: Conversion | None = None
     left_out_bytes = 0
-    while version < MAGIC_2_SINCE and size:
+    while version < FETCH_MAGIC_2_SINCE and size:
         records = b""
         if not reading.held_bytes or reading.held_bytes + size <= HELD_BYTES_MAX:
             from penstock.broker.handlers.older_fetches import Conversion  # such clients are rare

@@ -21,11 +21,11 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from penstock.protocol.since import FIND_COORDINATOR_KEYS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
-SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
@@ -57,7 +57,7 @@ def find_coordinator(
                 found.node_id, found.host, found.port = leader.id, leader.host, leader.port
         return found
 
-    if context.version < SEVERAL_KEYS_SINCE:
+    if context.version < FIND_COORDINATOR_KEYS_SINCE:
         found = find(request.key)
         return FindCoordinatorResponse(
             error_code=found.error_code,

@@ -18,13 +18,12 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
+from penstock.protocol.since import JOIN_GROUP_TWO_TIMEOUTS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
-
-TWO_TIMEOUTS_SINCE = 1
 
 NO_PROTOCOL_SINCE = 7
 
@@ -33,7 +32,7 @@ def join_group(request: JoinGroupRequest, context: Context[ServingNode]) -> Any:
     """Join a group, or rejoin it when it rebalances. Return the response, or a `Wait` for it."""
     service = context.node.groups
     version = context.version
-    if version < TWO_TIMEOUTS_SINCE:
+    if version < JOIN_GROUP_TWO_TIMEOUTS_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         service.open(request.group_id)

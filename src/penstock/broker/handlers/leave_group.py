@@ -11,17 +11,16 @@ from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
+from penstock.protocol.since import LEAVE_GROUP_MEMBERS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-SEVERAL_LEAVE_SINCE = 3
 
 
 def leave_group(request: LeaveGroupRequest, context: Context[ServingNode]) -> LeaveGroupResponse:
     """Remove members: the member that sent the request, or static members by their instance ids."""
     service = context.node.groups
-    one_only = context.version < SEVERAL_LEAVE_SINCE
+    one_only = context.version < LEAVE_GROUP_MEMBERS_SINCE
     identities = [MemberIdentity(member_id=request.member_id)] if one_only else request.members
     try:
         service.open(request.group_id)

@@ -40,6 +40,7 @@ from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from penstock.protocol.since import LIST_OFFSETS_MAX_TIMESTAMP_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
@@ -62,7 +63,12 @@ AT_ONCE = 16
 """The maximum number of batches that a thread searches before the event loop continues the search. All of
 them are in memory."""
 
-_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+_SINCE = {
+    MAX_TIMESTAMP: LIST_OFFSETS_MAX_TIMESTAMP_SINCE,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING: 11,
+}
 
 
 _INDEX = attrgetter("partition_index")

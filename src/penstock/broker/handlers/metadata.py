@@ -31,6 +31,7 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from penstock.protocol.since import METADATA_TOPIC_IDS_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def metadata(request: MetadataRequest, context: Context[ServingNode]) -> Metadat
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         topics = [describe(topic) for topic in node.cluster.topics.values()]
-    elif context.version < 12 and any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
-        # The fields exist from v10 on, but mean something only from v12 on.
+    elif context.version < METADATA_TOPIC_IDS_SINCE and any(
+        each.name is None or each.topic_id != ZERO_UUID for each in asked
+    ):
         refused = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
         return MetadataResponse(topics=refused)
     else:

@@ -27,14 +27,13 @@ from penstock.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from penstock.protocol.since import OFFSET_COMMIT_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
     from penstock.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition
 
 logger = logger_named("penstock.broker")
-
-TOPIC_IDS_SINCE = 10
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 
@@ -45,7 +44,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -
     response = OffsetCommitResponse()
     commits: list[tuple[PartitionKey, CommittedOffset]] = []
     accepted: list[OffsetCommitResponsePartition] = []
-    by_id = context.version >= TOPIC_IDS_SINCE
+    by_id = context.version >= OFFSET_COMMIT_TOPIC_IDS_SINCE
     for topic in request.topics:
         name, missing = find_topic(topic.name, topic.topic_id, by_id, context)
         answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)

@@ -27,14 +27,11 @@ from penstock.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from penstock.protocol.since import OFFSET_FETCH_GROUPS_SINCE, OFFSET_FETCH_TOPIC_IDS_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-TOPIC_IDS_SINCE = 10
-
-SEVERAL_GROUPS_SINCE = 8
 
 ERROR_FOR_ALL_SINCE = 2
 
@@ -55,7 +52,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[ServingNode]) -> 
     UNSTABLE_OFFSET_COMMIT (88) instead.
     """
     context.begin_claims()
-    if context.version >= SEVERAL_GROUPS_SINCE:
+    if context.version >= OFFSET_FETCH_GROUPS_SINCE:
         groups = _groups_once(request)
         return OffsetFetchResponse(
             groups=[_fetch_group(group, request.require_stable, context) for group in groups]
@@ -158,7 +155,7 @@ def _fetch_group(
         return response
     offsets = context.node.groups.offsets.of_group(asked.group_id)
     pending = context.node.groups.store.pending.of_group(asked.group_id) if require_stable else frozenset()
-    by_id = context.version >= TOPIC_IDS_SINCE
+    by_id = context.version >= OFFSET_FETCH_TOPIC_IDS_SINCE
     if asked.topics is None:
         topics = context.node.cluster.topics
         for name, indexes in _by_topic(offsets):

@@ -17,14 +17,13 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.since import FETCH_MAGIC_1_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.protocol.messages.fetch_request import FetchPartition
     from penstock.protocol.messages.fetch_response import PartitionData
     from penstock.records.compression.budget import UnpackBudget
-
-MAGIC_1_SINCE = 2
 
 
 class Conversion:
@@ -46,7 +45,7 @@ class Conversion:
             )
         self.data = data
         self.asked = asked
-        self.magic = 1 if version >= MAGIC_1_SINCE else 0
+        self.magic = 1 if version >= FETCH_MAGIC_1_SINCE else 0
         self.max_bytes = max_bytes
         self.response: PartitionData | None = None
         self.error: KafkaError | None = None

@@ -29,7 +29,6 @@ from penstock.broker.handlers.produce_answers import (
 )
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.producers.transactional_appends import refusal_of, refusal_of_all
-from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import inline_budget
@@ -43,6 +42,7 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE, PRODUCE_TOPIC_IDS_SINCE
 from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ _new = object.__new__
 NOTHING = UnpackBudget(0, 0)
 """An empty budget, for records that are rarely decoded: if they must be, a thread does it."""
 
-TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
@@ -206,7 +205,7 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context[ServingNode]
     try:
         topic = (
             cluster.topic_by_id(data.topic_id)
-            if context.version >= TOPIC_IDS_SINCE
+            if context.version >= PRODUCE_TOPIC_IDS_SINCE
             else cluster.topic(data.name)
         )
     except KafkaError as error:
@@ -240,7 +239,7 @@ def _append(
     records = data.records
     flusher = context.node.flusher_for(partition) if topic.config.flushes else None
     budget = NOTHING
-    if topic.config.inspects_records or context.version < MAGIC_2_ONLY_SINCE:
+    if topic.config.inspects_records or context.version < PRODUCE_MAGIC_2_SINCE:
         budget = inline_budget(context)
     try:
         appended = partition.append(records, context.version, context.now_ms, budget, joins, acks=acks)

@@ -16,12 +16,13 @@ from penstock.broker.partitions.log_store import log_config
 from penstock.broker.partitions.producers.producer_state import Producers
 from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
 from penstock.broker.partitions.producers.transactional_appends import join_batch
-from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm, admit, in_older_format
+from penstock.broker.partitions.stored_form import OlderForm, admit, in_older_format
 from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
 from penstock.errors import KafkaError
 from penstock.log.memory import MemoryLog
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE
 from penstock.records.format.batch_header import (
     LENGTH_EXTRA_BYTES,
     TRANSACTIONAL_BIT,
@@ -571,7 +572,7 @@ class Partition:
         if self.leader != self._store.node_id or self.replication is not None:
             self.check_appends(acks)
         config = self.config
-        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+        if produce_version >= PRODUCE_MAGIC_2_SINCE or records is None:
             batch, header = admit_batch(records, produce_version, config, now_ms, budget)
             if config.inspects_records:
                 batch = bring_in_line(batch, header, config, budget)

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.partitions.validation import admit_batch, bring_in_line
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.records.compression.budget import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
-
-MAGIC_2_ONLY_SINCE = 3
-"""The first Produce version that has batches of magic 2 only; in older ones the magic byte shows the
-format."""
 
 
 class OlderForm(NamedTuple):
@@ -43,7 +40,7 @@ def admit(
         KafkaError: the records are refused, for a reason of `validation`.
         UnpackLimitError: the records are too much for `budget`.
     """
-    if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+    if produce_version >= PRODUCE_MAGIC_2_SINCE or records is None:
         batch, header = admit_batch(records, produce_version, config, now_ms, budget)
     else:
         from penstock.broker.partitions.up_conversion import batches_of  # such producers are rare

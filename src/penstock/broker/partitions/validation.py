@@ -18,6 +18,7 @@ from itertools import islice
 from penstock.broker.config.values import TopicConfig
 from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.since import PRODUCE_ZSTD_SINCE
 from penstock.records.batch import records_bytes
 from penstock.records.checking import CheckedRecords, walk_batch, walk_numbered
 from penstock.records.compression.budget import UnpackBudget
@@ -67,8 +68,6 @@ BLAMED_MAX = 1_000
 """The maximum number of faulty records that the response for a refused batch lists."""
 
 _LZ4, _ZSTD = int(CompressionCodec.LZ4), int(CompressionCodec.ZSTD)
-_ZSTD_SINCE = 7
-"""The first Produce version that may carry zstd (KIP-110)."""
 
 _CODECS = {
     "uncompressed": CompressionCodec.NONE,
@@ -121,7 +120,7 @@ def admit_batch(
                 and first == 0
                 and last == count - 1
                 and count > 0
-                and attributes <= (_ZSTD if produce_version >= _ZSTD_SINCE else _LZ4)
+                and attributes <= (_ZSTD if produce_version >= PRODUCE_ZSTD_SINCE else _LZ4)
                 and (producer < 0 or sequence >= 0)
                 and -1 <= base_ms <= max_ms
                 and crc32c(records[ATTRIBUTES_POSITION:]) == crc
@@ -161,11 +160,11 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     if size - end > MAGIC_POSITION:
         raise _misshapen(f"Produce v{produce_version} takes one record batch for each partition, not more")
     if (
-        produce_version < _ZSTD_SINCE
+        produce_version < PRODUCE_ZSTD_SINCE
         and end > HEADER_BYTES
         and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == CompressionCodec.ZSTD
     ):
-        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
+        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{PRODUCE_ZSTD_SINCE}")
     return records if end == size else records[:end]
 
 

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.partitions.producers.transactional_appends import is_transactional
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.transactions.service import OFFSETS_IMPLICIT_SINCE, PRODUCE_IMPLICIT_SINCE
 from penstock.common.java_hash import partition_of
 from penstock.errors import StorageError
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_response
+from penstock.protocol.since import (
+    PRODUCE_IMPLICIT_ADDS_SINCE,
+    PRODUCE_TOPIC_IDS_SINCE,
+    TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE,
+)
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
@@ -34,18 +38,16 @@ STEP_S = 0.001
 """The interval in seconds between checks of the coordinator. Its commits cause checks as well, but it may be
 on another node, and that node may stop."""
 
-TOPIC_IDS_SINCE = 13
-
 
 def entrants_of_records(
     request: Any, version: int, topic_of: Callable[[str, bytes, bool], Any]
 ) -> list[Entrant]:
     """Return the partitions that a Produce request adds to its transaction by writing to them."""
     found: list[Entrant] = []
-    if version < PRODUCE_IMPLICIT_SINCE:
+    if version < PRODUCE_IMPLICIT_ADDS_SINCE:
         return found
     for data in request.topic_data:
-        topic = topic_of(data.name, data.topic_id, version >= TOPIC_IDS_SINCE)
+        topic = topic_of(data.name, data.topic_id, version >= PRODUCE_TOPIC_IDS_SINCE)
         for each in data.partition_data if topic is not None else ():
             if not 0 <= each.index < len(topic.partitions) or not is_transactional(each.records):
                 continue
@@ -59,7 +61,7 @@ def entrants_of_records(
 def entrants_of_offsets(request: Any, version: int, topics: Mapping[str, Any]) -> list[Entrant]:
     """Return the partition that a TxnOffsetCommit adds to its transaction; an empty list if none."""
     topic = topics.get(OFFSETS_TOPIC)
-    if version < OFFSETS_IMPLICIT_SINCE or topic is None:
+    if version < TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE or topic is None:
         return []
     index = partition_of(request.group_id, len(topic.partitions))
     producer = request.producer_id, request.producer_epoch

@@ -35,6 +35,7 @@ from penstock.protocol.messages import (
     share_acknowledge_response,
     share_fetch_response,
 )
+from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
@@ -49,7 +50,6 @@ CONSUMER_REPLICA = -1
 PRODUCE_HINTS_SINCE = 10
 FETCH_HINTS_SINCE = 16
 OFFSET_NOT_AVAILABLE_SINCE = 5
-PRODUCE_IDS_SINCE = FETCH_IDS_SINCE = 13
 
 LATEST, MAX_TIMESTAMP = -1, -3
 
@@ -128,7 +128,7 @@ class ReplicationGate:
 
     def _written(self, response: Any, version: int, acks: int) -> Iterable[WrittenRecords]:
         for topic in response.responses:
-            found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_IDS_SINCE)
+            found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_TOPIC_IDS_SINCE)
             if found is None:
                 continue
             for answer in topic.partition_responses:
@@ -152,7 +152,7 @@ class ReplicationGate:
             for topic in response.responses:
                 for answer in topic.partition_responses:
                     if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                        by_id = context.version >= PRODUCE_IDS_SINCE
+                        by_id = context.version >= PRODUCE_TOPIC_IDS_SINCE
                         found = self._topic(topic.name, topic.topic_id, by_id)
                         if found is not None and answer.index < len(found.partitions):
                             partition = found.partitions[answer.index]
@@ -189,7 +189,7 @@ class ReplicationGate:
 
     def _prefers_other(self, request: Any, context: Context[Any]) -> bool:
         for topic in request.topics:
-            found = self._topic(topic.topic, topic.topic_id, context.version >= FETCH_IDS_SINCE)
+            found = self._topic(topic.topic, topic.topic_id, context.version >= FETCH_TOPIC_IDS_SINCE)
             for asked in topic.partitions if found is not None else ():
                 if asked.partition < len(found.partitions):
                     preferred = self._preferred(
@@ -221,7 +221,7 @@ class ReplicationGate:
 
     def _fetched(self, response: Any, request: Any, context: Context[Any]) -> Any:
         leaders: dict[int, None] = {}
-        by_id = context.version >= FETCH_IDS_SINCE
+        by_id = context.version >= FETCH_TOPIC_IDS_SINCE
         looks_at_racks = self._selects_by_rack and context.version >= FOLLOWERS_SERVE_SINCE
         offsets = {
             (topic.topic, topic.topic_id, asked.partition): asked.fetch_offset

@@ -29,6 +29,7 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.messages.fetch_request import FetchRequest
+from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import ClusterState
@@ -48,8 +49,6 @@ logger = logger_named("penstock.broker")
 
 IN_MEMORY_VERSION = 18
 """The version of Fetch between nodes of one process: it has topic ids and `replica_state` (KIP-903)."""
-
-TOPIC_IDS_SINCE = 13
 
 WAKES_ALL = 1 << 40
 """A size in bytes above the `min_bytes` of any Fetch: `Purgatory.notify` with it ends all waits for a
@@ -402,10 +401,9 @@ class ClusterMember:
 
     def topic_of(self, asked: FetchTopic, version: int) -> Topic:
         """Return the topic that a follower's request names; raise the same errors as `ClusterState.topic`."""
-        cluster = self.cluster
-        return (
-            cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)
-        )
+        if version >= FETCH_TOPIC_IDS_SINCE:
+            return self.cluster.topic_by_id(asked.topic_id)
+        return self.cluster.topic(asked.topic)
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
         """Process a follower's fetch: the high watermark may move, and the follower may join the ISR."""

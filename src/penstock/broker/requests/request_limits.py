@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from penstock.protocol.compiler.runtime import check_tags, read_uvarint
 from penstock.protocol.compiler.wire_type import StepKind
+from penstock.protocol.since import PRODUCE_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.protocol.compiler.wire_type import Length, Step, StructLayout
 
 FLEXIBLE_SINCE = 9
 TRANSACTIONAL_SINCE = 3
-TOPIC_IDS_SINCE = 13
 
 _ACKS_AND_TIMEOUT_BYTES = 6
 _UUID_BYTES = 16
@@ -67,7 +67,7 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
         position += length
     topics, position = length_at(position + _ACKS_AND_TIMEOUT_BYTES, 4)
     for _ in range(topics):
-        if version >= TOPIC_IDS_SINCE:
+        if version >= PRODUCE_TOPIC_IDS_SINCE:
             position += _UUID_BYTES
         else:
             length, position = length_at(position, 2)

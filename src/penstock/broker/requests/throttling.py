@@ -23,13 +23,22 @@ from penstock.broker.requests.quotas import (
     Windows,
 )
 from penstock.protocol.api import ApiKey
+from penstock.protocol.since import (
+    CREATE_PARTITIONS_QUOTA_ERROR_SINCE,
+    CREATE_TOPICS_QUOTA_ERROR_SINCE,
+    DELETE_TOPICS_QUOTA_ERROR_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.routes import Answer, VersionedRoute
 
-STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
-"""The first versions that allow error 89 (KIP-599). Requests in older versions are carried out."""
+STRICT_SINCE = {
+    ApiKey.CREATE_TOPICS: CREATE_TOPICS_QUOTA_ERROR_SINCE,
+    ApiKey.DELETE_TOPICS: DELETE_TOPICS_QUOTA_ERROR_SINCE,
+    ApiKey.CREATE_PARTITIONS: CREATE_PARTITIONS_QUOTA_ERROR_SINCE,
+}
+"""The versions from which on clients know error 89 (KIP-599). What older ones ask for is carried out."""
 
 FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 """The APIs whose answers have records."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import PRODUCE_IMPLICIT_ADDS_SINCE
 
 FENCED_SINCE: dict[int, int] = {
     ApiKey.INIT_PRODUCER_ID: 4,
@@ -26,9 +27,6 @@ _UNAVAILABLE = (
     ErrorCode.NETWORK_EXCEPTION,
 )
 
-IMPLICIT_ADDS_SINCE: dict[int, int] = {ApiKey.PRODUCE: 12, ApiKey.TXN_OFFSET_COMMIT: 5}
-"""The first version of each API in which writing to a partition adds it to the transaction (KIP-890)."""
-
 
 def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode:
     """Return the error code that a client of `version` of the coordinator API `api` gets for `error`."""
@@ -45,7 +43,7 @@ def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
         return ErrorCode.INVALID_TXN_STATE
     if error in _UNAVAILABLE:
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    if error == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADDS_SINCE[ApiKey.PRODUCE]:
+    if error == ErrorCode.CONCURRENT_TRANSACTIONS and version < PRODUCE_IMPLICIT_ADDS_SINCE:
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return error
 

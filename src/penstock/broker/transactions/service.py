@@ -28,6 +28,7 @@ from penstock.broker.transactions.transaction import NO_CONNECTION, Instant, Top
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.since import PRODUCE_IMPLICIT_ADDS_SINCE, TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
@@ -425,7 +426,9 @@ class Joining:
     def __init__(
         self, service: TransactionService, transactional_id: str, version: int, *, of_offsets: bool = False
     ) -> None:
-        self.is_implicit = version >= (OFFSETS_IMPLICIT_SINCE if of_offsets else PRODUCE_IMPLICIT_SINCE)
+        self.is_implicit = version >= (
+            TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE if of_offsets else PRODUCE_IMPLICIT_ADDS_SINCE
+        )
         self.has_refused = False
         self._service = service
         self._transactional_id = transactional_id
@@ -454,8 +457,3 @@ class Joining:
                 translate(error, self._version),
                 f"{topic}-{index} is not in the transaction of {transactional_id!r}: {error.name}",
             )
-
-
-PRODUCE_IMPLICIT_SINCE = 12
-OFFSETS_IMPLICIT_SINCE = 5
-"""The first versions of Produce and TxnOffsetCommit in which writing adds a partition (KIP-890)."""

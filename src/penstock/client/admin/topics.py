@@ -29,6 +29,7 @@ from penstock.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.since import DELETE_TOPICS_IDS_SINCE
 from penstock.protocol.uuid import uuid_to_text
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
 """The first version of CreateTopics in which -1 stands for the broker's default numbers (KIP-464)."""
-
-NAMED_DELETE_VERSION = 6
-"""The first version of DeleteTopics that takes topic names and topic ids in one list."""
 
 
 @with_hints("NewTopic")
@@ -115,7 +113,7 @@ class TopicAdministration:
         peer = await self._client.peer(CONTROLLER)
         version = peer.versions.choose(DeleteTopicsRequest)
         request = DeleteTopicsRequest(timeout_ms=int(self._client.config.request_timeout_ms))
-        if version >= NAMED_DELETE_VERSION:
+        if version >= DELETE_TOPICS_IDS_SINCE:
             request.topics = [DeleteTopicState(name=name) for name in names]
         else:
             request.topic_names = list(names)

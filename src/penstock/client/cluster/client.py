@@ -36,6 +36,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.since import METADATA_CREATION_SINCE
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metrics_push import MetricsPush
@@ -368,7 +369,8 @@ class AsyncClient:
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in asked] if asked is not None else None,
             # Before version 4 brokers create as they are configured to; the field is not sent then.
-            allow_auto_topic_creation=self.config.allow_auto_create_topics or version < 4,
+            allow_auto_topic_creation=self.config.allow_auto_create_topics
+            or version < METADATA_CREATION_SINCE,
         )
         if version == 0 and asked is None:
             request.topics = []

@@ -11,6 +11,7 @@ from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE
 from penstock.records.format.batch_header import (
     LAST_OFFSET_DELTA_POSITION,
     LENGTH_EXTRA_BYTES,
@@ -22,7 +23,6 @@ from penstock.records.format.batch_header import (
 if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
 
-TOPIC_ID_FETCH_VERSION = 13
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
@@ -222,7 +222,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
     Versions from 13 on name topics by ids only, and a topic may have no id.
     """
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
-    return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
+    return None if has_ids else FETCH_TOPIC_IDS_SINCE - 1
 
 
 def fetch_answers(

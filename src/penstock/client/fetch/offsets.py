@@ -21,6 +21,7 @@ from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
+from penstock.protocol.since import LIST_OFFSETS_ISOLATION_SINCE, LIST_OFFSETS_MAX_TIMESTAMP_SINCE
 
 MAX_TIMESTAMP = -3
 """The timestamp in ListOffsets that asks for the record with the greatest timestamp (version 7 and later)."""
@@ -28,11 +29,6 @@ MAX_TIMESTAMP = -3
 TIMESTAMP_VERSION = 1
 """The first version of ListOffsets that finds the offset of a record. Before it, brokers return offsets of
 segments."""
-
-ISOLATION_VERSION = 2
-"""The first version of ListOffsets with isolation levels. Before it, brokers have no transactions."""
-
-MAX_TIMESTAMP_VERSION = 7
 
 
 class OffsetAt(NamedTuple):
@@ -111,7 +107,7 @@ async def _ask(
     request = ListOffsetsRequest(
         replica_id=-1,
         # Before Kafka 0.11 there are no transactions: everything is committed.
-        isolation_level=ISOLATION_LEVELS[isolation] if version >= ISOLATION_VERSION else 0,
+        isolation_level=ISOLATION_LEVELS[isolation] if version >= LIST_OFFSETS_ISOLATION_SINCE else 0,
         topics=list(topics.values()),
         timeout_ms=int(client.config.request_timeout_ms),
     )
@@ -140,7 +136,7 @@ async def _ask(
 def _check_version(questions: Iterable[int], version: int) -> None:
     if version < TIMESTAMP_VERSION and any(q not in (EARLIEST, LATEST) for q in questions):
         raise UnsupportedVersionError("offsets by time need Kafka 0.10.1 or newer")
-    if version < MAX_TIMESTAMP_VERSION and MAX_TIMESTAMP in questions:
+    if version < LIST_OFFSETS_MAX_TIMESTAMP_SINCE and MAX_TIMESTAMP in questions:
         raise UnsupportedVersionError("the greatest timestamp can be asked for from Kafka 3.0 on")
 
 

@@ -17,6 +17,11 @@ from penstock.protocol.messages.find_coordinator_response import FindCoordinator
 from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from penstock.protocol.since import (
+    CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE,
+    FIND_COORDINATOR_KEYS_SINCE,
+    LEAVE_GROUP_MEMBERS_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -27,11 +32,7 @@ GROUP = "group"
 """The purpose of connections for JoinGroup, SyncGroup and heartbeats. The response to a JoinGroup may take
 long, and would delay the response to a commit on the same connection."""
 
-MANY_KEYS_VERSION = 4
 STATIC_MEMBER_VERSION = 5
-LEAVE_LIST_VERSION = 3
-OWN_IDS_VERSION = 1
-"""The first version of ConsumerGroupHeartbeat in which members choose their ids (Kafka 4.0)."""
 
 FINAL_SHARE_VERSION = 1
 """The first version of ShareGroupHeartbeat after the early access of Kafka 4.0."""
@@ -66,7 +67,7 @@ class CoordinatorFinder:
         if ApiKey.FIND_COORDINATOR not in peer.versions.ranges and peer.versions.is_ancient:
             return await self._any_node(peer)
         version = peer.versions.choose(FindCoordinatorRequest)
-        has_list = version >= MANY_KEYS_VERSION
+        has_list = version >= FIND_COORDINATOR_KEYS_SINCE
         request = FindCoordinatorRequest(
             key="" if has_list else self.group_id, coordinator_keys=[self.group_id] if has_list else []
         )
@@ -133,7 +134,7 @@ def fitted(message: Message, version: int) -> Message:
         if message.group_instance_id is not None and version < STATIC_MEMBER_VERSION:
             raise UnsupportedVersionError("group.instance.id needs Kafka 2.3 or newer: leave it out")
     elif isinstance(message, ConsumerGroupHeartbeatRequest):
-        if version < OWN_IDS_VERSION:
+        if version < CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE:
             raise UnsupportedVersionError(
                 "group.protocol=consumer (KIP-848) needs Kafka 4.0 or newer: take classic, or auto"
             )
@@ -141,7 +142,7 @@ def fitted(message: Message, version: int) -> Message:
         if version < FINAL_SHARE_VERSION:
             raise UnsupportedVersionError(NEEDS_SHARE_GROUPS)
     elif isinstance(message, LeaveGroupRequest):
-        if version < LEAVE_LIST_VERSION:
+        if version < LEAVE_GROUP_MEMBERS_SINCE:
             return LeaveGroupRequest(group_id=message.group_id, member_id=message.member_id)
         return LeaveGroupRequest(group_id=message.group_id, members=message.members)
     return message

@@ -35,15 +35,20 @@ from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from penstock.protocol.since import (
+    OFFSET_COMMIT_TOPIC_IDS_SINCE,
+    OFFSET_FETCH_GROUPS_SINCE,
+    OFFSET_FETCH_TOPIC_IDS_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
-COMMIT_VERSION_MAX = 9
-FETCH_VERSION_MAX = 9
-"""The highest version of OffsetFetch to use. Newer ones name topics by id, which old topics lack."""
+COMMIT_VERSION_MAX = OFFSET_COMMIT_TOPIC_IDS_SINCE - 1
+FETCH_VERSION_MAX = OFFSET_FETCH_TOPIC_IDS_SINCE - 1
+"""The highest versions of OffsetCommit and OffsetFetch to use. Newer ones name topics by id, which old
+topics lack."""
 
-MANY_GROUPS_VERSION = 8
 STATIC_COMMIT_VERSION = 7
 REQUIRE_STABLE_VERSION = 7
 ALL_TOPICS_VERSION = 2
@@ -340,7 +345,7 @@ def _fitted(
             # Before Kafka 2.3 there are no static members, so that none could have got this far.
             message.group_instance_id = None
         return message
-    if version >= MANY_GROUPS_VERSION:
+    if version >= OFFSET_FETCH_GROUPS_SINCE:
         return OffsetFetchRequest(groups=message.groups, require_stable=message.require_stable)
     if message.topics is None and version < ALL_TOPICS_VERSION:
         raise UnsupportedVersionError(

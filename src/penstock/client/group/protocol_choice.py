@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.client.cluster.client import ANY_NODE, MAIN
-from penstock.client.group.coordinator import OWN_IDS_VERSION
 from penstock.client.group.old_groups import check_groups, peer_for_groups
 from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -79,6 +79,6 @@ class ProtocolChoice:
 def has_consumer_groups(versions: NodeVersions) -> bool:
     """Return True if a broker has consumer groups by KIP-848, and its cluster has enabled them."""
     return (
-        versions.highest(ApiKey.CONSUMER_GROUP_HEARTBEAT) >= OWN_IDS_VERSION
+        versions.highest(ApiKey.CONSUMER_GROUP_HEARTBEAT) >= CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE
         and versions.features.get(GROUP_FEATURE, 0) >= 1
     )

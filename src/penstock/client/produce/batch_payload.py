@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.produce.batches import ProducerBatch, Row
 from penstock.errors import EncodeError, UnsupportedVersionError
+from penstock.protocol.since import PRODUCE_MAGIC_1_SINCE, PRODUCE_MAGIC_2_SINCE, PRODUCE_ZSTD_SINCE
 from penstock.records.batch import decode_batch, encode_written, record_size_max
 from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, refresh_crc, set_producer
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
     from penstock.headers import Header
 
-ZSTD_PRODUCE_VERSION = 7
-MAGIC_2_PRODUCE_VERSION = 3
-MAGIC_1_PRODUCE_VERSION = 2
-
 
 def payload_for(
     batch: ProducerBatch, produce_version: int, codec: CompressionCodec, *, is_transactional: bool = False
@@ -37,15 +34,15 @@ def payload_for(
         EncodeError: a value has a wrong type, or a record has headers and the record format supports none.
         UnsupportedVersionError: the broker is too old for the codec.
     """
-    if codec == CompressionCodec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
+    if codec == CompressionCodec.ZSTD and produce_version < PRODUCE_ZSTD_SINCE:
         raise UnsupportedVersionError("compression.type=zstd needs Kafka 2.1 or newer; try lz4")
-    if produce_version < MAGIC_2_PRODUCE_VERSION:
+    if produce_version < PRODUCE_MAGIC_2_SINCE:
         if batch.base_sequence >= 0:
             raise UnsupportedVersionError(
                 "a batch with a producer id needs Kafka 0.11 or newer, and this broker is older than others; "
                 "set enable.idempotence=false"
             )
-        return _message_set(batch, 1 if produce_version == MAGIC_1_PRODUCE_VERSION else 0, codec)
+        return _message_set(batch, 1 if produce_version == PRODUCE_MAGIC_1_SINCE else 0, codec)
     if batch.payload is None:
         batch.payload = (
             _stamped(batch, is_transactional)

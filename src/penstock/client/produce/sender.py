@@ -39,6 +39,11 @@ from penstock.protocol.messages.init_producer_id_request import InitProducerIdRe
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from penstock.protocol.since import (
+    INIT_PRODUCER_ID_RAISES_EPOCH_SINCE,
+    PRODUCE_IMPLICIT_ADDS_SINCE,
+    PRODUCE_TOPIC_IDS_SINCE,
+)
 from penstock.records.compression.codecs import CompressionCodec
 
 if TYPE_CHECKING:
@@ -46,15 +51,8 @@ if TYPE_CHECKING:
 
     from penstock.client.transactions.driver import TransactionDriver
 
-TOPIC_ID_PRODUCE_VERSION = 13
 LAST_WITH_COUNTED_ACKS = 0
-"""The last version of Produce that accepts a number above 1 as acks (before Kafka 0.9)."""
-EXPLICIT_PRODUCE_VERSION_MAX, IMPLICIT_PRODUCE_VERSION = 11, 12
-"""The last version of Produce before KIP-890, and the first by which leaders add partitions to the
-transaction."""
-
-BUMPABLE_INIT_VERSION = 3
-"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
+"""The last version of Produce in which brokers accept acks above 1 (before 0.9)."""
 
 AGAIN_AFTER_S = 1.0
 """The pause in seconds before the sender runs again after an unexpected exception."""
@@ -245,13 +243,13 @@ class Sender:
                 "wait for a number of replicas up to Kafka 0.8 only"
             )
         if self._driver is not None and not self._driver.machine.is_implicit:
-            return peer.versions.choose(ProduceRequest, EXPLICIT_PRODUCE_VERSION_MAX)
+            return peer.versions.choose(ProduceRequest, PRODUCE_IMPLICIT_ADDS_SINCE - 1)
         has_ids = all(self._client.cluster.topic_id(b.outcome.topic) != NO_TOPIC_ID for b in batches)
-        version = peer.versions.choose(ProduceRequest, None if has_ids else TOPIC_ID_PRODUCE_VERSION - 1)
-        if self._driver is not None and version < IMPLICIT_PRODUCE_VERSION:
+        version = peer.versions.choose(ProduceRequest, None if has_ids else PRODUCE_TOPIC_IDS_SINCE - 1)
+        if self._driver is not None and version < PRODUCE_IMPLICIT_ADDS_SINCE:
             raise UnsupportedVersionError(
                 f"broker {peer.connection.address} speaks Produce {version}, transaction.version = 2 needs "
-                f"{IMPLICIT_PRODUCE_VERSION}: upgrade it, or lower the feature"
+                f"{PRODUCE_IMPLICIT_ADDS_SINCE}: upgrade it, or lower the feature"
             )
         return version
 
@@ -421,7 +419,7 @@ class Sender:
         peer = await self._client.peer()
         version = peer.versions.choose(InitProducerIdRequest)
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-        if version >= BUMPABLE_INIT_VERSION:
+        if version >= INIT_PRODUCER_ID_RAISES_EPOCH_SINCE:
             request.producer_id, request.producer_epoch = owner
         answer: InitProducerIdResponse = await peer.connection.request(
             request, version, self._client.request_timeout_s

@@ -35,21 +35,25 @@ from penstock.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from penstock.protocol.since import (
+    ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE,
+    END_TXN_RAISES_EPOCH_SINCE,
+    FIND_COORDINATOR_KEYS_SINCE,
+    INIT_PRODUCER_ID_RAISES_EPOCH_SINCE,
+    TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.client.cluster.connection_pool import Peer
 
-MANY_KEYS_VERSION = 4
 TYPED_KEY_VERSION = 1
-RAISING_INIT_VERSION = 3
-"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
-EXPLICIT_ADD_VERSION_MAX = 3
+EXPLICIT_ADD_VERSION_MAX = ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE - 1
 """The last version of AddPartitionsToTxn for clients. Only brokers send newer ones."""
 
-EXPLICIT_END_VERSION_MAX, RAISING_END_VERSION = 4, 5
-EXPLICIT_OFFSETS_VERSION_MAX, IMPLICIT_OFFSETS_VERSION = 4, 5
+EXPLICIT_END_VERSION_MAX = END_TXN_RAISES_EPOCH_SINCE - 1
+EXPLICIT_OFFSETS_VERSION_MAX = TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE - 1
 GROUP_METADATA_VERSION = 3
 FEATURE = "transaction.version"
 IMPLICIT_LEVEL = 2
@@ -116,7 +120,7 @@ async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> StepAn
         raise UnsupportedVersionError(
             f"broker {peer.connection.address} is older than Kafka 0.11: it has no transactions"
         )
-    has_list = version >= MANY_KEYS_VERSION
+    has_list = version >= FIND_COORDINATOR_KEYS_SINCE
     request = FindCoordinatorRequest(
         key="" if has_list else step.key,
         key_type=step.kind,
@@ -141,7 +145,7 @@ async def _initialize(
     version = peer.versions.choose(InitProducerIdRequest)
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     if step.owner != NO_PRODUCER_ID:
-        if version < RAISING_INIT_VERSION:
+        if version < INIT_PRODUCER_ID_RAISES_EPOCH_SINCE:
             raise UnsupportedVersionError(
                 f"a transaction is in doubt, and broker {peer.connection.address} is older than Kafka 2.5: "
                 "it cannot give this producer a new epoch; use another producer"
@@ -182,9 +186,9 @@ async def _add_partitions(
 async def _commit_offsets(
     client: AsyncClient, peer: Peer, step: CommitOffsets, transactional_id: str
 ) -> StepAnswer:
-    at_most = IMPLICIT_OFFSETS_VERSION if step.is_implicit else EXPLICIT_OFFSETS_VERSION_MAX
+    at_most = TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE if step.is_implicit else EXPLICIT_OFFSETS_VERSION_MAX
     version = peer.versions.choose(TxnOffsetCommitRequest, at_most)
-    if step.is_implicit and version < IMPLICIT_OFFSETS_VERSION:
+    if step.is_implicit and version < TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE:
         raise _too_old_for_feature(peer)
     group = step.group
     if group.is_member and version < GROUP_METADATA_VERSION:
@@ -237,9 +241,9 @@ async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str)
         producer_epoch=step.owner.epoch,
         committed=step.is_commit,
     )
-    at_most = RAISING_END_VERSION if step.raises_epoch else EXPLICIT_END_VERSION_MAX
+    at_most = END_TXN_RAISES_EPOCH_SINCE if step.raises_epoch else EXPLICIT_END_VERSION_MAX
     version = peer.versions.choose(EndTxnRequest, at_most)
-    if step.raises_epoch and version < RAISING_END_VERSION:
+    if step.raises_epoch and version < END_TXN_RAISES_EPOCH_SINCE:
         raise _too_old_for_feature(peer)
     answer = await peer.connection.request(request, version, client.request_timeout_s)
     owner = ProducerId(answer.producer_id, answer.producer_epoch)

@@ -13,6 +13,7 @@ from penstock.gateway.heads import decoded_request
 from penstock.gateway.seen.frames import Frames
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +137,7 @@ class LoggedConnection:
         version = int.from_bytes(head[2:4], "big", signed=True)
         length = int.from_bytes(head[8:10], "big", signed=True)
         self._client_id = str(head[10 : 10 + length], "utf-8", "replace") if length >= 0 else None
-        if key == ApiKey.API_VERSIONS and version >= 3 and size <= HEAD_BYTES:
+        if key == ApiKey.API_VERSIONS and version >= API_VERSIONS_SOFTWARE_SINCE and size <= HEAD_BYTES:
             self._note_software(head)
         if self._log.of == "requests":
             if len(self._waiting) >= WAITING_MAX:

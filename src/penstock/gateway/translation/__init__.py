@@ -11,6 +11,7 @@ from penstock.gateway.translation.errors import NotForwarded
 from penstock.gateway.translation.rules import TranslatedRequest
 from penstock.gateway.translation.table import RULES, reason_of
 from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.since import FETCH_MAGIC_2_SINCE, PRODUCE_MAGIC_2_SINCE
 
 if TYPE_CHECKING:
     from penstock.gateway.calls import Ranges
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 Refused = NotForwarded
 """The exception for a request that is not translated; the name is that of the interface `Translation`."""
-
-FIRST_FETCH_OF_MAGIC_2 = 4
-FIRST_PRODUCE_OF_MAGIC_2 = 3
 
 
 def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
@@ -32,8 +30,8 @@ def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
     """
     ranges = dict(advertised)
     produce, fetch = ranges.get(ApiKey.PRODUCE), ranges.get(ApiKey.FETCH)
-    if produce is not None and fetch is not None and fetch[0] >= FIRST_FETCH_OF_MAGIC_2:
-        ranges[ApiKey.PRODUCE] = (max(produce[0], FIRST_PRODUCE_OF_MAGIC_2), produce[1])
+    if produce is not None and fetch is not None and fetch[0] >= FETCH_MAGIC_2_SINCE:
+        ranges[ApiKey.PRODUCE] = (max(produce[0], PRODUCE_MAGIC_2_SINCE), produce[1])
     return ranges
 
 

@@ -10,11 +10,11 @@ from penstock.gateway.translation.errors import NotForwarded
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.since import FIND_COORDINATOR_KEYS_SINCE
 
 if TYPE_CHECKING:
     from penstock.gateway.calls import Ranges
 
-SEVERAL_KEYS_SINCE = 4
 NEWEST = 6
 
 MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
@@ -34,7 +34,7 @@ def find_coordinator(group_id: str, upstream: Ranges) -> Generator[NodeCall, Any
     version = min(high, NEWEST)
     if version < low:
         raise NotForwarded("the cluster offers no FindCoordinator that the gateway has")
-    if version < SEVERAL_KEYS_SINCE:
+    if version < FIND_COORDINATOR_KEYS_SINCE:
         one = yield NodeCall(ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=group_id))
     else:
         request = FindCoordinatorRequest(coordinator_keys=[group_id])

@@ -21,6 +21,7 @@ from penstock.protocol.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
+from penstock.protocol.since import FETCH_MAGIC_1_SINCE
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.format.crc import crc32
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
-MAGIC_1_SINCE = 2
 WHOLE_LIMIT_SINCE = 3
 READ_COMMITTED = 1
 
@@ -63,7 +63,7 @@ class _Fetching:
     def __init__(self, asked: TranslatedRequest) -> None:
         self._asked = asked
         self._request = asked.request
-        self._magic = 1 if asked.version >= MAGIC_1_SINCE else 0
+        self._magic = 1 if asked.version >= FETCH_MAGIC_1_SINCE else 0
         self._throttle_ms = 0
         self._readings: dict[tuple[str, int], PartitionReading] = {}
         for topic in asked.request.topics:

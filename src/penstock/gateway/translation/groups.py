@@ -13,14 +13,11 @@ from penstock.protocol.messages.find_coordinator_request import FindCoordinatorR
 from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
+from penstock.protocol.since import FIND_COORDINATOR_KEYS_SINCE, JOIN_GROUP_TWO_TIMEOUTS_SINCE
 
 if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
     from penstock.protocol.messages.join_group_response import JoinGroupResponse
-
-REBALANCE_TIMEOUT_SINCE = 1
-NEWEST_OF_ONE_KEY = 3
-"""The last version of FindCoordinator with a single key."""
 
 
 def join(asked: TranslatedRequest) -> Steps:
@@ -29,7 +26,7 @@ def join(asked: TranslatedRequest) -> Steps:
     Version 0 has no rebalance timeout: the session timeout is used for it, as in brokers of 0.10.1.
     """
     request = convert(asked.request, asked.version, asked.target)
-    if asked.version < REBALANCE_TIMEOUT_SINCE:
+    if asked.version < JOIN_GROUP_TWO_TIMEOUTS_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     response = yield NodeCall(asked.api_key, asked.target, request)
     if response.error_code == ErrorCode.MEMBER_ID_REQUIRED and not request.member_id:
@@ -71,6 +68,6 @@ def find_coordinator(asked: TranslatedRequest) -> Steps:
         found.node_id, found.host, found.port = one.node_id, one.host, one.port
     else:
         found.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    found = convert(found, NEWEST_OF_ONE_KEY, asked.version)
+    found = convert(found, FIND_COORDINATOR_KEYS_SINCE - 1, asked.version)
     replace_codes(found, asked.version)
     return found

@@ -22,6 +22,7 @@ from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from penstock.protocol.since import LIST_OFFSETS_ISOLATION_SINCE, LIST_OFFSETS_MAX_TIMESTAMP_SINCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-MAX_TIMESTAMP_SINCE = 7
 READ_COMMITTED = 1
-ISOLATION_SINCE = 2
 
 TIMEOUT_MS = 30_000
 """Timeout for the cluster's search in tiered storage: the default request timeout of Kafka's clients."""
@@ -95,7 +94,7 @@ def _ask(questions: list[_Question], asked: TranslatedRequest) -> Steps:
     found = yield _call(asked, ((each, each.time) for each in questions))
     _take(found, questions)
     later = [each for each in questions if each.offsets == [-1]]
-    if later and asked.target >= MAX_TIMESTAMP_SINCE:
+    if later and asked.target >= LIST_OFFSETS_MAX_TIMESTAMP_SINCE:
         found = yield _call(asked, ((each, MAX_TIMESTAMP) for each in later))
         _take(found, later)
         # Records of producers before 0.10 have no times: nothing is known to be before one.
@@ -138,7 +137,7 @@ def _call(asked: TranslatedRequest, times: Iterable[tuple[_Question, int]]) -> N
     message = ListOffsetsRequest(
         replica_id=asked.request.replica_id,
         # The end is that of what a translated Fetch reads.
-        isolation_level=READ_COMMITTED if asked.target >= ISOLATION_SINCE else 0,
+        isolation_level=READ_COMMITTED if asked.target >= LIST_OFFSETS_ISOLATION_SINCE else 0,
         topics=list(topics.values()),
         timeout_ms=TIMEOUT_MS,
     )

@@ -14,6 +14,7 @@ from penstock.client.cluster.connection_pool import ignore_outcome
 from penstock.client.cluster.metadata import TopicInfo
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.since import METADATA_CREATION_SINCE
 from penstock.v07.topics import InvalidTopic, WrongPartition
 
 LOOK_AGAIN_S = 1.0
@@ -21,9 +22,6 @@ LOOK_AGAIN_S = 1.0
 
 NAMES_MAX = 100
 """The most unknown topics of one request that are looked up. Further ones count as missing."""
-
-NO_CREATION_VERSION = 4
-"""The first version of Metadata in which a topic can be requested without creating it."""
 
 APPEAR_S = 5.0
 """Seconds that a newly created topic may take to appear in Metadata."""
@@ -109,7 +107,7 @@ class ClusterTopics:
         if not unknown:
             return
         peer = await self._client.peer()
-        if peer.versions.choose(MetadataRequest) < NO_CREATION_VERSION:
+        if peer.versions.choose(MetadataRequest) < METADATA_CREATION_SINCE:
             await self.look()
             return
         request = MetadataRequest(

@@ -21,7 +21,6 @@ from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.sender import TOPIC_ID_PRODUCE_VERSION
 from penstock.client.transactions.coordinators import speaks_implicit_adds
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
@@ -30,13 +29,11 @@ from penstock.protocol.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
+from penstock.protocol.since import PRODUCE_IMPLICIT_ADDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 from penstock.records.batch import encode_batch
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
 from penstock.spark.exactly_once.decision import TaskTransaction
 from penstock.spark.exactly_once.place import SinkPlace
-
-EXPLICIT_ADD_PRODUCE_VERSION_MAX = 11
-"""From version 12 of Produce on, brokers add partitions to transactions themselves (KIP-890)."""
 
 MARKERS_PATIENCE_S = 30.0
 """The longest wait in seconds for the markers of committed transactions, which take milliseconds mostly."""
@@ -124,9 +121,9 @@ async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implici
     async def attempt() -> None:
         leader = await client.leader(tp)
         topic_id = client.cluster.topic_id(tp.topic)
-        newest = EXPLICIT_ADD_PRODUCE_VERSION_MAX if not is_implicit else None
+        newest = PRODUCE_IMPLICIT_ADDS_SINCE - 1 if not is_implicit else None
         if newest is None and topic_id == NO_TOPIC_ID:
-            newest = TOPIC_ID_PRODUCE_VERSION - 1
+            newest = PRODUCE_TOPIC_IDS_SINCE - 1
         data = PartitionProduceData(index=tp.partition, records=batch)
         request = ProduceRequest(
             transactional_id=name,

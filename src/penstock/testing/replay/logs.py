@@ -17,6 +17,7 @@ from penstock.common.suggestions import short_repr
 from penstock.errors import CorruptRecordError
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from penstock.protocol.since import FETCH_SESSIONS_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.records.convert import offset_after
 from penstock.records.format.batch_header import split_batches
@@ -53,7 +54,7 @@ class SessionOffsets:
     def asked(self, exchange: RecordedExchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
         """Return the structs of topic and partition for each partition that a Fetch or its session lists."""
         session = self._sessions.setdefault(exchange.connection, {})
-        if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < 7:
+        if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < FETCH_SESSIONS_SINCE:
             session.clear()
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:

@@ -6,16 +6,17 @@ from typing import Any
 
 from penstock.broker.security.guards.guard import Asking, masked, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import (
+    FIND_COORDINATOR_KEYS_SINCE,
+    OFFSET_FETCH_GROUPS_SINCE,
+    OFFSET_FETCH_TOPIC_IDS_SINCE,
+    SYNC_GROUP_PROTOCOL_SINCE,
+)
 from penstock.security.acls import Operation, ResourceType
 
 _NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-TOPIC_IDS_SINCE = 10
-SEVERAL_KEYS_SINCE = 4
-SEVERAL_GROUPS_SINCE = 8
-PROTOCOL_NAMED_SINCE = 5
 
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 
@@ -32,7 +33,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
         may_act = asking.rights.on_cluster(Operation.CLUSTER_ACTION)
         return ErrorCode.NONE if may_act else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
-    if asking.context.version < SEVERAL_KEYS_SINCE:
+    if asking.context.version < FIND_COORDINATOR_KEYS_SINCE:
         code = refusal(request.key)
         return asking.refuse(request, code) if code else asking.proceed(request)
     allowed, refused = split(dict.fromkeys(request.coordinator_keys), lambda key: not refusal(key))
@@ -49,7 +50,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
 def guard_sync_group(request: Any, asking: Asking) -> Any:
     """Require READ on the group. The handler refuses requests without a protocol name (version 5 on)."""
     names_protocol = None not in (request.protocol_type, request.protocol_name)
-    is_judged = asking.context.version < PROTOCOL_NAMED_SINCE or names_protocol
+    is_judged = asking.context.version < SYNC_GROUP_PROTOCOL_SINCE or names_protocol
     if is_judged and not asking.rights.on_group(Operation.READ, request.group_id):
         return asking.refuse(request, _NO_GROUP)
     return asking.proceed(request)
@@ -89,8 +90,8 @@ def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
-    if asking.context.version >= SEVERAL_GROUPS_SINCE:
+    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
+    if asking.context.version >= OFFSET_FETCH_GROUPS_SINCE:
         return _guard_several_groups(request, asking)
     rights = asking.rights
     if not rights.on_group(Operation.DESCRIBE, request.group_id):
@@ -111,7 +112,7 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
     from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse
 
     rights = asking.rights
-    by_id = asking.context.version >= TOPIC_IDS_SINCE
+    by_id = asking.context.version >= OFFSET_FETCH_TOPIC_IDS_SINCE
 
     def may_see(topic: Any) -> bool:
         name = asking.topic_name(topic.topic_id) if by_id else topic.name

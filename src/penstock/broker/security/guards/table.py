@@ -22,6 +22,7 @@ from penstock.broker.security.guards.rules import (
     on_transactional_id,
 )
 from penstock.protocol.api import ApiKey
+from penstock.protocol.since import OFFSET_COMMIT_TOPIC_IDS_SINCE
 from penstock.security.acls import CLUSTER_NAME, EVERY_OPERATION, Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ GUARDS: dict[int, Guard] = {
     ApiKey.LIST_OFFSETS: Rule(each=each_topic(Operation.DESCRIBE)),
     ApiKey.METADATA: topic_admin.guard_metadata,
     ApiKey.OFFSET_COMMIT: Rule(
-        on_group(Operation.READ), each=each_topic(Operation.READ, ids_since=groups.TOPIC_IDS_SINCE)
+        on_group(Operation.READ), each=each_topic(Operation.READ, ids_since=OFFSET_COMMIT_TOPIC_IDS_SINCE)
     ),
     ApiKey.OFFSET_FETCH: groups.guard_offset_fetch,
     ApiKey.FIND_COORDINATOR: groups.guard_find_coordinator,

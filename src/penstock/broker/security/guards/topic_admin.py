@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.broker.security.guards.guard import NOT_ASKED, Asking, extended, masked, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import DELETE_TOPICS_IDS_SINCE, METADATA_TOPIC_IDS_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.security.acls import FITTING_OPERATIONS, Operation, ResourceType
 
@@ -32,7 +33,8 @@ def guard_metadata(request: Any, asking: Asking) -> Any:
     asked = request.topics
     more: list[Any] = []
     if asked is not None and (context.version > 0 or asked):
-        by_id = any(each.topic_id != ZERO_UUID for each in asked) and context.version >= 12
+        takes_ids = context.version >= METADATA_TOPIC_IDS_SINCE
+        by_id = takes_ids and any(each.topic_id != ZERO_UUID for each in asked)
         allowed = []
         for each in asked:
             if by_id:
@@ -148,7 +150,7 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
     """Require DELETE on the cluster or on each topic; hide topics that the principal may not describe."""
     from penstock.protocol.messages.delete_topics_request import DeleteTopicState
 
-    rights = asking.rights
+    rights, has_ids = asking.rights, asking.context.version >= DELETE_TOPICS_IDS_SINCE
     may_delete_all = rights.on_cluster(Operation.DELETE)
     more: list[Any] = []
 
@@ -162,11 +164,11 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
         if rights.on_topic(Operation.DELETE, known) and (is_seen or name is None):
             return True
         shown = known if name is not None or is_seen else None
-        item = DeleteTopicState(name=shown, topic_id=topic_id) if asking.context.version >= 6 else shown
+        item = DeleteTopicState(name=shown, topic_id=topic_id) if has_ids else shown
         more.extend(asking.refused("responses", (item,), _REFUSED))
         return False
 
-    if asking.context.version >= 6:
+    if has_ids:
         allowed = [each for each in request.topics if judge(each.name, each.topic_id)]
         request = with_fields(request, topics=allowed)
     else:

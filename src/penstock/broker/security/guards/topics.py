@@ -7,13 +7,11 @@ from typing import Any
 from penstock.broker.context import CloseConnection
 from penstock.broker.security.guards.guard import Asking, extended, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import FETCH_REPLICA_STATE_SINCE, FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 from penstock.security.acls import Operation
 
 _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-IDS_IN_PRODUCE_SINCE = 13
-IDS_IN_FETCH_SINCE = 13
 
 _ATTRIBUTES, _MAGIC = 22, 16
 """Byte positions in a record batch: the low byte of the attributes, and the magic."""
@@ -24,7 +22,7 @@ _NO_SESSION, _FIRST_EPOCH, _FINAL_EPOCH = 0, 0, -1
 
 def guard_produce(request: Any, asking: Asking) -> Any:
     """Require WRITE on each topic, and on the transactional id if a batch is part of a transaction."""
-    rights, by_id = asking.rights, asking.context.version >= IDS_IN_PRODUCE_SINCE
+    rights, by_id = asking.rights, asking.context.version >= PRODUCE_TOPIC_IDS_SINCE
     if _has_transactional_batch(request) and not (
         request.transactional_id is not None
         and rights.on_transactional_id(Operation.WRITE, request.transactional_id)
@@ -70,13 +68,14 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
     """
     from penstock.protocol.messages.fetch_response import FetchResponse
 
-    rights, by_id = asking.rights, asking.context.version >= IDS_IN_FETCH_SINCE
+    rights, by_id = asking.rights, asking.context.version >= FETCH_TOPIC_IDS_SINCE
 
     def may_read(topic: Any) -> bool:
         name = asking.topic_name(topic.topic_id) if by_id else topic.topic
         return name is None or rights.on_topic(Operation.READ, name)
 
-    replica = request.replica_state.replica_id if asking.context.version >= 15 else request.replica_id
+    has_state = asking.context.version >= FETCH_REPLICA_STATE_SINCE
+    replica = request.replica_state.replica_id if has_state else request.replica_id
     if replica >= 0:
         if rights.on_cluster(Operation.CLUSTER_ACTION):
             return asking.proceed(request)

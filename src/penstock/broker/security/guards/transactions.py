@@ -6,14 +6,12 @@ from typing import Any
 
 from penstock.broker.security.guards.guard import Asking, split
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.since import ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE
 from penstock.security.acls import Operation, ResourceType
 
 _NO_CLUSTER = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-OF_BROKERS_SINCE = 4
-"""The first version of AddPartitionsToTxn that only brokers send."""
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:
@@ -38,7 +36,7 @@ def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
     If one topic is refused, no topic is added.
     """
     rights = asking.rights
-    if asking.context.version >= OF_BROKERS_SINCE:
+    if asking.context.version >= ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE:
         if rights.on_cluster(Operation.CLUSTER_ACTION):
             return asking.proceed(request)
         return asking.refuse(request, _NO_CLUSTER)
