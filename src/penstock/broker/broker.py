@@ -472,7 +472,7 @@ class Broker(Served):
             KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42): a value does not fit.
         """
         from penstock.broker.config.resource_keys import check_kept
-        from penstock.broker.config.resource_types import METRICS_RESOURCE
+        from penstock.protocol.field_values import METRICS_RESOURCE
         from penstock.protocol.messages.config_record import ConfigRecord
 
         texts = {"metrics": ",".join(metrics), "interval.ms": str(interval_ms), "match": match}

@@ -338,7 +338,7 @@ class Node:
         from time import thread_time
 
         from penstock.broker.client_metrics.service import ClientMetrics
-        from penstock.broker.config.resource_types import METRICS_RESOURCE
+        from penstock.protocol.field_values import METRICS_RESOURCE
 
         cluster = self.cluster
         self.client_metrics = ClientMetrics(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client.addresses import Address, parse_addresses
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ ACKS_MAX = 2**15 - 1
 def acks_number(value: object) -> int:
     word = str(value).strip().lower()
     if word in ("all", "-1"):
-        return -1
+        return ALL_REPLICAS
     if word.isdecimal() and int(word) <= ACKS_MAX:
         return int(word)
     raise ValueError("expected all (or -1), 1 or 0; or for brokers of Kafka 0.8 a number of replicas")
@@ -303,7 +304,7 @@ class ClientConfig:
 class ProducerConfig(ClientConfig):
     """The options of a producer beyond those of every client."""
 
-    acks: int = _option(-1, acks_number, "request.required.acks")
+    acks: int = _option(ALL_REPLICAS, acks_number, "request.required.acks")
     compression_type: str = _option("none", codec_name, "compression.codec")
     linger_ms: float = _option(0.0, milliseconds(), "queue.buffering.max.ms")
     # Java's 16 KiB would make one batch of every 150 small records. A batch is sent as soon as the
@@ -334,7 +335,7 @@ class ProducerConfig(ClientConfig):
                     "max.in.flight.requests.per.connection of 5 at most"
                 )
         if self.enable_idempotence:
-            if self.acks != -1:
+            if self.acks != ALL_REPLICAS:
                 raise ConfigError('options "enable.idempotence" and "acks": idempotence needs acks=all')
             if self.max_in_flight_requests_per_connection > 5:
                 raise ConfigError(
@@ -349,7 +350,9 @@ class ProducerConfig(ClientConfig):
         """True if the producer asks for a producer id; by default, if the other options allow idempotence."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
-        return self.acks == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
+        return (
+            self.acks == ALL_REPLICAS and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from broker.bench_node import ask, make_topic
 from broker.groups.consumer_bench import ConsumerBench
 from broker.groups.requests import join_request
 from for_each import for_each
-from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.requests.release_profiles import Profile
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode as E
+from penstock.protocol.field_values import GROUP_RESOURCE
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,

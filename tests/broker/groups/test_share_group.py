@@ -7,8 +7,8 @@ import pytest
 from broker.bench_node import ask, make_topic
 from broker.groups.requests import commit_request, join_request
 from broker.groups.share_bench import ShareBench
-from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.protocol.error_codes import ErrorCode as E
+from penstock.protocol.field_values import GROUP_RESOURCE
 from penstock.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,

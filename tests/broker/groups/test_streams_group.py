@@ -19,9 +19,9 @@ from broker.groups.streams_bench import (
     word_count,
 )
 from for_each import for_each
-from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.metadata.planning import Planner
 from penstock.protocol.error_codes import ErrorCode as E
+from penstock.protocol.field_values import GROUP_RESOURCE
 from penstock.protocol.messages import offset_commit_request as commits
 from penstock.protocol.messages import streams_group_heartbeat_request as asked
 from penstock.protocol.messages.alter_configs_request import (

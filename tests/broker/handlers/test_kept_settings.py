@@ -17,11 +17,11 @@ from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.definition import DOUBLE, ConfigKey
 from penstock.broker.config.inert_keys import broker_setting, listed_settings, settings_of_release
 from penstock.broker.config.log_levels import LEVELS
-from penstock.broker.config.resource_types import LOGGER_RESOURCE
 from penstock.broker.config.values import BrokerConfig, canonical
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
+from penstock.protocol.field_values import LOGGER_RESOURCE
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

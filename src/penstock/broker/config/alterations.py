@@ -19,7 +19,6 @@ from penstock.broker.config.inert_keys import UNKNOWN, broker_setting
 from penstock.broker.config.kafka_keys import BROKER, LISTENER, READ_ONLY, listener_setting
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.resource_keys import check_kept, check_kept_name, kept_kinds
-from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import (
     TOPIC_CHARACTERS_MAX,
@@ -32,6 +31,7 @@ from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.config_record import ConfigRecord
 
 if TYPE_CHECKING:

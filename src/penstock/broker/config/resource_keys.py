@@ -22,10 +22,10 @@ from penstock.broker.config.definition import (
     table,
 )
 from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
-from penstock.broker.config.resource_types import GROUP_RESOURCE, METRICS_RESOURCE
 from penstock.broker.config.values import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import GROUP_RESOURCE, METRICS_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from penstock.protocol.error_response import PARTITION_FIELDS, fields_at
+from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpec
 from penstock.protocol.uuid import ZERO_UUID
 
@@ -19,8 +20,6 @@ NAMED = ("topicName", "groupId", "transactionalId")
 
 NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
 """Fields of structs that, if a request has an array of these structs, each have an entry in the answer."""
-
-TOPIC_RESOURCE = 2
 
 
 class Entity(NamedTuple):

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE, group_setting
+from penstock.broker.config.group_settings import group_setting
 from penstock.broker.coordination.storing import work_off_due
 from penstock.broker.groups.store import CoordinatorKind
 from penstock.broker.groups.tables import PlannedGroup
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import GROUP_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.due_timers import DueTimers

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
+from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import NOT_ASKED
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from penstock.protocol.messages.describe_cluster_response import (
     DescribeClusterBroker,

@@ -13,7 +13,6 @@ from penstock.broker.config.inert_keys import UNKNOWN, broker_setting, listed_se
 from penstock.broker.config.kafka_keys import READ_ONLY, listener_setting
 from penstock.broker.config.log_levels import level_of, loggers
 from penstock.broker.config.resource_keys import check_kept_name, kept_kinds, kept_settings
-from penstock.broker.config.resource_types import BROKER_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import (
     SOURCE_DEFAULT,
@@ -28,6 +27,7 @@ from penstock.broker.config.values import (
 from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import BROKER_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -40,6 +40,7 @@ from penstock.broker.requests.side_thread import (
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.contract import DamagedLogError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import READ_COMMITTED
 from penstock.protocol.message import Records
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import (
@@ -60,7 +61,6 @@ WHOLE_BATCHES_SINCE = 3
 STORAGE_ERROR_SINCE = 6
 ZSTD_SINCE = 10
 
-READ_COMMITTED = 1
 
 FOLLOWERS_SERVE_SINCE = 11
 """The first version in which followers serve consumers, too (KIP-392)."""

@@ -19,6 +19,7 @@ from penstock.broker.partitions.internal_topics import (
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import GROUP_KEY, SHARE_KEY, TRANSACTION_KEY
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from penstock.protocol.since import FIND_COORDINATOR_KEYS_SINCE
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 SHARE_GROUPS_SINCE = 6
-GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
 _TOPICS = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTIONS_TOPIC, SHARE_KEY: SHARE_STATE_TOPIC}
 """The internal topic that stores the state for a key, by the type of the key."""

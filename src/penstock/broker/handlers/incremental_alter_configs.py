@@ -11,9 +11,9 @@ from penstock.broker.config.alterations import (
     plan_changes,
 )
 from penstock.broker.config.log_levels import change_levels, check_node
-from penstock.broker.config.resource_types import LOGGER_RESOURCE
 from penstock.broker.config.values import Suggestions
 from penstock.broker.context import Context
+from penstock.protocol.field_values import LOGGER_RESOURCE
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,

@@ -8,14 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_keys import KEPT_KINDS
-from penstock.broker.config.resource_types import (
-    BROKER_RESOURCE,
-    LOGGER_RESOURCE,
-    METRICS_RESOURCE,
-    TOPIC_RESOURCE,
-)
 from penstock.broker.context import Context
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.list_config_resources_response import (
     ConfigResource,

@@ -30,6 +30,7 @@ from penstock.broker.requests.side_thread import (
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.times import OffsetAndTime, record_since
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import READ_COMMITTED
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -53,7 +54,6 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 
 LEADER_EPOCH_SINCE = 4
 
-READ_COMMITTED = 1
 
 CONSUMER, DEBUGGING_REPLICA = -1, -2
 """The replica ids of consumers and of debugging tools, which any replica answers. Only consumers are limited

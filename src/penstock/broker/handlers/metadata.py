@@ -24,6 +24,7 @@ from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import NOT_ASKED
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
-NOT_ASKED = -(2**31)
-"""The value for authorized operations in a response if the request does not ask for them."""
 
 LISTENER_ERROR_SINCE = 6
 FULL_LISTS_SINCE = 1

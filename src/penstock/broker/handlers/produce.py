@@ -34,6 +34,7 @@ from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import inline_budget
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
@@ -59,7 +60,6 @@ _new = object.__new__
 NOTHING = UnpackBudget(0, 0)
 """An empty budget, for records that are rarely decoded: if they must be, a thread does it."""
 
-ALL_REPLICAS = -1
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
 """The first release of Kafka in which min.insync.replicas is limited to the number of replicas."""

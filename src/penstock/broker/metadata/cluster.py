@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.config.resource_types import TOPIC_RESOURCE
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.metadata.own_authority import OwnAuthority
 from penstock.broker.metadata.planning import PlannedTopic, Planner, partition_record
@@ -26,6 +25,7 @@ from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord

@@ -17,6 +17,7 @@ from penstock.broker.metadata.metadata_log import (
     known_head,
 )
 from penstock.protocol import messages
+from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -37,7 +38,6 @@ CORDONED_SINCE = 30
 SEGMENT_BYTES_MIN = 1_048_576
 """The minimum of `segment.bytes`: Apache Kafka 4.0 and later do not start if a topic has less (KIP-1030)."""
 
-_TOPIC_RESOURCE = 2
 _SEGMENT_BYTES = "segment.bytes"
 _NO_LEADER_CHANGE = -2
 
@@ -179,7 +179,7 @@ class FoldedMetadata:
         self._partitions.pop(record.topic_id, None)
         if name is not None and self._ids.get(name) == record.topic_id:
             del self._ids[name]
-            self._configs.pop((_TOPIC_RESOURCE, name), None)
+            self._configs.pop((TOPIC_RESOURCE, name), None)
 
     def _partition(self, record: PartitionRecord) -> None:
         partitions = self._partitions.get(record.topic_id)
@@ -256,7 +256,7 @@ class FoldedMetadata:
         return sorted(
             name
             for (kind, name), texts in self._configs.items()
-            if kind == _TOPIC_RESOURCE and _is_small(texts.get(_SEGMENT_BYTES, ""))
+            if kind == TOPIC_RESOURCE and _is_small(texts.get(_SEGMENT_BYTES, ""))
         )
 
     def broker_epoch(self, broker_id: int) -> int:
@@ -281,7 +281,7 @@ class FoldedMetadata:
     def raise_segments(self) -> None:
         """Raise `segment.bytes` of the topics in `small_segments` to the minimum of Apache Kafka 4.x."""
         for name in self.small_segments:
-            self._configs[_TOPIC_RESOURCE, name][_SEGMENT_BYTES] = str(SEGMENT_BYTES_MIN)
+            self._configs[TOPIC_RESOURCE, name][_SEGMENT_BYTES] = str(SEGMENT_BYTES_MIN)
 
     def values(self) -> Iterator[bytes]:
         """Yield the framed records of a snapshot, in the versions that the level prescribes."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, METADATA_LEVEL_MIN, known_head
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
+from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
@@ -61,7 +62,6 @@ _READ: dict[int, type[Message]] = {
     if cls.API_KEY is not None
 }
 
-_TOPIC_RESOURCE = 2
 _COPY = "let Apache Kafka serve it, and copy its topics into a new directory"
 _RESERVED_IDS = 100
 """Directory ids below this number are reserved, and do not identify a directory (KIP-858)."""
@@ -167,7 +167,7 @@ class _Image:
             for partition in gone:
                 del self._partitions[partition]
         elif isinstance(record, ConfigRecord):
-            if record.resource_type == _TOPIC_RESOURCE and record.name == "remote.storage.enable":
+            if record.resource_type == TOPIC_RESOURCE and record.name == "remote.storage.enable":
                 (self._remote.add if record.value == "true" else self._remote.discard)(record.resource_name)
         elif isinstance(record, FeatureLevelRecord):
             if record.name == "metadata.version":

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.metadata.metadata_log import SECURITY_RECORDS
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.errors import StorageError
+from penstock.protocol.field_values import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.clear_elr_record import ClearElrRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord

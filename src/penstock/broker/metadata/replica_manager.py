@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.broker_keys import BROKER_KEYS
-from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.values import TopicConfig
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
@@ -19,6 +18,7 @@ from penstock.broker.partitions.partition import Partition
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord

@@ -22,13 +22,14 @@ from penstock.broker.replication.entrants import (
     refused_offsets,
     refused_records,
 )
-from penstock.broker.replication.local_replica import ALL_REPLICAS, replica_of
+from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.replica_fetch import follower_of, serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import ERROR_CODES
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.protocol.messages import (
     fetch_response,
     produce_response,

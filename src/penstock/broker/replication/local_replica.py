@@ -14,6 +14,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log, Slice
 
 logger = logger_named("penstock.broker")
-
-ALL_REPLICAS = -1
 
 
 class ReplicaHost(Protocol):

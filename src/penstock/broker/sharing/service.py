@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.resource_types import GROUP_RESOURCE, NumericSettings
+from penstock.broker.config.group_settings import NumericSettings
 from penstock.broker.coordination.alarm import Alarm
 from penstock.broker.coordination.timers import NEVER, Timer, Timers
 from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, SharePartitionKey
@@ -23,6 +23,7 @@ from penstock.broker.sharing.sessions import (
 from penstock.broker.sharing.settings import SharingSettings, settings_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import GROUP_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.broker.config.resource_types import NumericSettings, group_setting
+from penstock.broker.config.group_settings import NumericSettings, group_setting
 
 LATEST, EARLIEST = "latest", "earliest"
 

@@ -11,6 +11,7 @@ from penstock.client.cluster.client import ANY_NODE, CONTROLLER
 from penstock.client.cluster.metadata import no_such_topic
 from penstock.model import setting_text
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import BROKER_RESOURCE, GROUP_RESOURCE, METRICS_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
     from penstock.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
-TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """The operation codes of IncrementalAlterConfigs."""

@@ -12,7 +12,6 @@ from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.producer_id import NO_PRODUCER_ID
 from penstock.client.transactions.coordinators import end, find_coordinator, speaks_implicit_adds, take_step
 from penstock.client.transactions.steps import (
-    TRANSACTION_COORDINATOR,
     End,
     FindCoordinator,
     Initialize,
@@ -29,6 +28,7 @@ from penstock.errors import (
 )
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import TRANSACTION_KEY
 from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
@@ -356,7 +356,7 @@ class TransactionAdministration:
         client = self._client
 
         async def attempt() -> T:
-            found = await find_coordinator(client, FindCoordinator(TRANSACTION_COORDINATOR, transactional_id))
+            found = await find_coordinator(client, FindCoordinator(TRANSACTION_KEY, transactional_id))
             if found.code:
                 raise error_for(found.code, f"looking for the coordinator of {transactional_id!r}")
             return await ask(await client.peer(found.node), found.node)

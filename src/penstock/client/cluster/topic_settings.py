@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.cluster.answers import only
 from penstock.errors import PenstockError, UnsupportedVersionError
+from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -16,8 +17,6 @@ from penstock.protocol.messages.describe_configs_request import (
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
-
-TOPIC_RESOURCE = 2
 
 COMPACT = "compact"
 

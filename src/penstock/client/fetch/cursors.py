@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, ClusterMetadata
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
+from penstock.protocol.field_values import READ_COMMITTED, READ_UNCOMMITTED
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE
@@ -23,7 +24,6 @@ from penstock.records.format.batch_header import (
 if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 FIRST_GUESS_RECORD_BYTES = 1_024

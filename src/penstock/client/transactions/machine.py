@@ -21,9 +21,7 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.client.transactions.pauses import Pauses
 from penstock.client.transactions.states import ProducerEvent, ProducerPhase, next_state
 from penstock.client.transactions.steps import (
-    GROUP_COORDINATOR,
     NO_NODE,
-    TRANSACTION_COORDINATOR,
     AddOffsets,
     AddPartitions,
     CommitOffsets,
@@ -44,6 +42,7 @@ from penstock.errors import (
 )
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
+from penstock.protocol.field_values import GROUP_KEY, TRANSACTION_KEY
 
 OPEN = frozenset((ProducerPhase.IN_TRANSACTION, ProducerPhase.COMMITTING))
 """The states in which batches and offsets may be sent."""
@@ -193,8 +192,8 @@ class TransactionMachine:
     def place_of(self, step: Step) -> tuple[int, str]:
         """Return the coordinator of a step: the coordinator type, and the group or transactional id."""
         if isinstance(step, CommitOffsets):
-            return GROUP_COORDINATOR, step.group.group_id
-        return TRANSACTION_COORDINATOR, self.transactional_id
+            return GROUP_KEY, step.group.group_id
+        return TRANSACTION_KEY, self.transactional_id
 
     def node_of(self, step: Step) -> int:
         """Return the node id of the coordinator of a step, or `NO_NODE` if the id is not known."""
@@ -353,7 +352,7 @@ class TransactionMachine:
 def _telling(step: Step, transactional_id: str) -> str:
     """Return what a step does, for error messages."""
     if isinstance(step, FindCoordinator):
-        kind = "transactional id" if step.kind == TRANSACTION_COORDINATOR else "group"
+        kind = "transactional id" if step.kind == TRANSACTION_KEY else "group"
         return f"looking for the coordinator of {kind} {step.key!r}"
     if isinstance(step, Initialize):
         return f"getting a producer id for {transactional_id!r}"

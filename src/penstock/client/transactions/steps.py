@@ -10,9 +10,6 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 from penstock.printable import printable
 
-GROUP_COORDINATOR, TRANSACTION_COORDINATOR = 0, 1
-"""Kinds of coordinators, as FindCoordinator numbers them."""
-
 NO_NODE = -1
 
 

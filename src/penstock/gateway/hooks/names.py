@@ -18,6 +18,13 @@ from penstock.gateway.hooks.hook import ClientRequest, Hook, Refused
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_response import definition_of, fields_at
+from penstock.protocol.field_values import (
+    GROUP_KEY,
+    GROUP_RESOURCE,
+    SHARE_KEY,
+    TOPIC_RESOURCE,
+    TRANSACTION_KEY,
+)
 from penstock.protocol.schema.definition import Definition, StructSpec
 from penstock.protocol.uuid import ZERO_UUID
 
@@ -45,12 +52,12 @@ UNTYPED = {"group_id": GROUP}
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
 """The fields with resource names; the value is the field of the same struct with the resource type."""
 
-RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
-"""The kind of name by resource type. Topics have type 2 in DescribeConfigs and in ACLs."""
+RESOURCE_KINDS = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
+"""The types of resources whose names change. Topics have the same type in configurations and ACLs."""
 
-COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION, 2: GROUP}
-"""The kind of the names in FindCoordinator's keys, by key type. A key for a share partition (type 2) begins
-with the group's name."""
+COORDINATOR_KINDS = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTION, SHARE_KEY: GROUP}
+"""The kinds of names in the keys of FindCoordinator, by key type. That of a share partition begins with the
+group."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 

@@ -8,13 +8,13 @@ from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.gateway.translation.fields import convert
 from penstock.gateway.translation.rules import answered
+from penstock.protocol.field_values import TOPIC_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
     from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
     from penstock.protocol.messages.metadata_response import MetadataResponse
 
-TOPIC_RESOURCE = 2
 SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 

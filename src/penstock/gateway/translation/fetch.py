@@ -15,6 +15,7 @@ from penstock.errors import CorruptRecordError
 from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import NotForwarded, highest_code, older_code
 from penstock.gateway.translation.fetched_records import PartitionReading
+from penstock.protocol.field_values import READ_COMMITTED
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 WHOLE_LIMIT_SINCE = 3
-READ_COMMITTED = 1
 
 FETCH_BYTES_MAX = 8 << 20
 """Largest size of a fetch from the cluster: it is converted in one step, during which other clients wait."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import READ_COMMITTED
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-READ_COMMITTED = 1
 
 TIMEOUT_MS = 30_000
 """Timeout for the cluster's search in tiered storage: the default request timeout of Kafka's clients."""

@@ -14,6 +14,7 @@ from penstock.gateway.translation.errors import NotForwarded
 from penstock.gateway.translation.rules import answered
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.protocol.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -41,7 +42,6 @@ QUICK_BYTES_MAX = 512 << 10
 """The largest message set that is compressed again at a fast level; a larger one could grow beyond a topic's
 `max.message.bytes`."""
 
-ALL_REPLICAS = -1
 
 _Outcomes = dict[tuple[str, int], PartitionProduceResponse]
 

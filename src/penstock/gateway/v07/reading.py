@@ -15,7 +15,6 @@ from typing import NamedTuple
 from penstock.client.cluster.client import FETCH, AsyncClient
 from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.fetch.cursors import (
-    READ_COMMITTED,
     Cursor,
     FetchLimits,
     cut_batch_bytes,
@@ -29,6 +28,7 @@ from penstock.gateway.v07.padding import Value
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import READ_COMMITTED
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 from penstock.records.rows import iter_rows

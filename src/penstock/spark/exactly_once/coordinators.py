@@ -15,7 +15,6 @@ from penstock.client.transactions.coordinators import (
 )
 from penstock.client.transactions.steps import (
     NO_NODE,
-    TRANSACTION_COORDINATOR,
     AddPartitions,
     End,
     FindCoordinator,
@@ -26,6 +25,7 @@ from penstock.client.transactions.steps import (
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.field_values import TRANSACTION_KEY
 from penstock.spark.exactly_once.decision import TaskTransaction
 from penstock.spark.exactly_once.settlement import TransactionFate, fate_after_end
 
@@ -150,7 +150,7 @@ class Coordinators:
         node = self._nodes.get(name, NO_NODE)
         if node == NO_NODE:
             try:
-                answer = await find_coordinator(self._client, FindCoordinator(TRANSACTION_COORDINATOR, name))
+                answer = await find_coordinator(self._client, FindCoordinator(TRANSACTION_KEY, name))
             except UnsentError as error:
                 raise NetworkError(str(error)) from error
             if answer.code:

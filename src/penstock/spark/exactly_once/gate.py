@@ -24,6 +24,7 @@ from penstock.client.config import ProducerConfig
 from penstock.client.transactions.coordinators import speaks_implicit_adds
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
+from penstock.protocol.field_values import ALL_REPLICAS
 from penstock.protocol.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -127,7 +128,7 @@ async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implici
         data = PartitionProduceData(index=tp.partition, records=batch)
         request = ProduceRequest(
             transactional_id=name,
-            acks=-1,
+            acks=ALL_REPLICAS,
             timeout_ms=int(client.config.request_timeout_ms),
             topic_data=[TopicProduceData(name=tp.topic, topic_id=topic_id, partition_data=[data])],
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.config.resource_types import BROKER_RESOURCE
 from penstock.broker.metadata.image import ALL_BROKERS, ELR_FEATURE
+from penstock.protocol.field_values import BROKER_RESOURCE
 from penstock.protocol.messages.clear_elr_record import ClearElrRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord

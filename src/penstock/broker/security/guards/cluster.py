@@ -6,12 +6,10 @@ from typing import Any
 
 from penstock.broker.security.guards.guard import Asking, Guard, split
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import GROUP_RESOURCE, TOPIC_RESOURCE
 from penstock.security.acls import Operation
 
 _REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-"""The codes in DescribeConfigs of the resource types that have settings."""
 
 
 def guard_scram_changes(request: Any, asking: Asking) -> Any:
@@ -63,9 +61,9 @@ def on_configs(operation: Operation, answer: str) -> Guard:
 
         def refusal(resource: Any) -> ErrorCode:
             kind, name = resource.resource_type, resource.resource_name
-            if kind == TOPIC:
+            if kind == TOPIC_RESOURCE:
                 allowed, code = rights.on_topic(operation, name), ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif kind == GROUP:
+            elif kind == GROUP_RESOURCE:
                 allowed, code = rights.on_group(operation, name), ErrorCode.GROUP_AUTHORIZATION_FAILED
             else:
                 allowed, code = rights.on_cluster(operation), _REFUSED

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.broker.security.guards.guard import Asking, masked, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import GROUP_KEY, TRANSACTION_KEY
 from penstock.protocol.since import (
     FIND_COORDINATOR_KEYS_SINCE,
     OFFSET_FETCH_GROUPS_SINCE,
@@ -18,16 +19,14 @@ _NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
-_GROUP_KEY, _TRANSACTION_KEY = 0, 1
-
 
 def guard_find_coordinator(request: Any, asking: Asking) -> Any:
     """Require DESCRIBE on each group or transactional id, CLUSTER_ACTION for share partitions."""
 
     def refusal(key: str) -> ErrorCode:
-        if request.key_type == _GROUP_KEY:
+        if request.key_type == GROUP_KEY:
             return ErrorCode.NONE if asking.rights.on_group(Operation.DESCRIBE, key) else _NO_GROUP
-        if request.key_type == _TRANSACTION_KEY:
+        if request.key_type == TRANSACTION_KEY:
             may_describe = asking.rights.on_transactional_id(Operation.DESCRIBE, key)
             return ErrorCode.NONE if may_describe else _NO_TRANSACTION
         may_act = asking.rights.on_cluster(Operation.CLUSTER_ACTION)

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_entries, error_response
+from penstock.protocol.field_values import NOT_ASKED
 from penstock.security.acls import FITTING_OPERATIONS, ResourceType
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.security.authorizer import Rights
 
-NOT_ASKED = -(2**31)
-"""The value of an authorized-operations field that the client did not ask for (KIP-430)."""
 
 MESSAGES = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.security.guards.guard import NOT_ASKED, Asking, extended, masked, split, with_fields
+from penstock.broker.security.guards.guard import Asking, extended, masked, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import NOT_ASKED
 from penstock.protocol.since import DELETE_TOPICS_IDS_SINCE, METADATA_TOPIC_IDS_SINCE
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.security.acls import FITTING_OPERATIONS, Operation, ResourceType

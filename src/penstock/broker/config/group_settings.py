@@ -1,12 +1,9 @@
-"""The types of resources that have settings, and a group's settings within the broker's bounds."""
+"""A group's settings within the broker's bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
-
-TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 8, 16, 32
-"""The types of resources, as DescribeConfigs and ConfigRecord number them."""
 
 
 class NumericSettings(Protocol):
