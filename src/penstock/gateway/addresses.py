@@ -16,10 +16,11 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response, encode_response
+from penstock.protocol.since import FETCH_ENDPOINTS_SINCE, PRODUCE_ENDPOINTS_SINCE
 
 ADDRESSED_SINCE = {
-    int(ApiKey.PRODUCE): 10,
-    int(ApiKey.FETCH): 16,
+    int(ApiKey.PRODUCE): PRODUCE_ENDPOINTS_SINCE,
+    int(ApiKey.FETCH): FETCH_ENDPOINTS_SINCE,
     int(ApiKey.METADATA): 0,
     int(ApiKey.FIND_COORDINATOR): 0,
     int(ApiKey.DESCRIBE_CLUSTER): 0,

@@ -17,6 +17,7 @@ from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import Data, read_uvarint
 from penstock.protocol.compiler.wire_type import Step, StepKind
 from penstock.protocol.messages.fetch_response import FetchResponse
+from penstock.protocol.since import PRODUCE_TOPIC_IDS_SINCE
 
 ENDPOINTS_TAG = 0
 """The tag of NodeEndpoints at the end of a Fetch response."""
@@ -27,8 +28,6 @@ HIDDEN_TAG = 127
 SHORT_COUNT_MAX = 126
 """The highest count or length whose varint takes one byte (varints have the count plus 1)."""
 
-TOPIC_IDS = 13
-"""The first version of Produce that names topics by their ids."""
 
 Walk = Generator[None, None, None]
 
@@ -158,7 +157,7 @@ def _behind_produced(frame: Data, position: int, version: int) -> int:
     if topics > SHORT_COUNT_MAX:
         return -1
     for _ in range(topics):
-        name_bytes = 16 if version >= TOPIC_IDS else frame[position]
+        name_bytes = 16 if version >= PRODUCE_TOPIC_IDS_SINCE else frame[position]
         if name_bytes > SHORT_COUNT_MAX:
             return -1
         position += name_bytes

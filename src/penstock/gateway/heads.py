@@ -11,6 +11,7 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import Data, read_uvarint
 from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.since import PRODUCE_FLEXIBLE_SINCE, PRODUCE_TRANSACTIONAL_ID_SINCE
 
 REQUEST_HEAD = struct.Struct(">ihhi")
 """The first fields of a request: size, API key, version, correlation id."""
@@ -31,12 +32,6 @@ REQUEST_BYTES_MIN = 8
 
 HEAD_BYTES_MAX = 128 << 10
 """Largest position of the acks in a Produce: client id and transactional id have less than 32 KiB each."""
-
-PRODUCE_FLEXIBLE = 9
-"""The first version of Produce with a header of version 2."""
-
-TRANSACTIONAL = 3
-"""The first version of Produce that names a transactional id."""
 
 
 class Incomplete(Exception):
@@ -65,11 +60,11 @@ def produce_acks(head: Data, start: int, version: int) -> int:
     try:
         length = _SHORT.unpack_from(head, position)[0]
         position += 2 + (length if length > 0 else 0)
-        if version >= PRODUCE_FLEXIBLE:
+        if version >= PRODUCE_FLEXIBLE_SINCE:
             position = _behind_tags(head, position)
             length, position = read_uvarint(head, position)
             length -= 1
-        elif version >= TRANSACTIONAL:
+        elif version >= PRODUCE_TRANSACTIONAL_ID_SINCE:
             length = _SHORT.unpack_from(head, position)[0]
             position += 2
         else:

@@ -13,12 +13,10 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from penstock.protocol.since import FETCH_ENDPOINTS_SINCE
 
 if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
-
-ENDPOINTS_STREAMED = 16
-"""The first version of Fetch whose responses may have the endpoints of new leaders (KIP-951)."""
 
 
 class GatewayRoute(IntEnum):
@@ -92,7 +90,7 @@ class BrokerRoutes:
                 return GatewayRoute.LOGIN
             if key == ApiKey.PRODUCE:
                 return GatewayRoute.PRODUCE
-            if key == ApiKey.FETCH and version >= ENDPOINTS_STREAMED:
+            if key == ApiKey.FETCH and version >= FETCH_ENDPOINTS_SINCE:
                 return GatewayRoute.FETCH
             return GatewayRoute.REWRITE if has_addresses(key, version) else GatewayRoute.PASS
         low, high = self.offered.get(key, (0, -1))

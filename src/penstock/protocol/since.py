@@ -31,6 +31,9 @@ DELETE_TOPICS_QUOTA_ERROR_SINCE = 5
 END_TXN_RAISES_EPOCH_SINCE = 5
 """EndTxn raises the producer's epoch, and returns id and epoch (KIP-890)."""
 
+FETCH_ENDPOINTS_SINCE = 16
+"""Addresses of leaders in answers to Fetch (KIP-951)."""
+
 FETCH_MAGIC_1_SINCE = 2
 """Records of Fetch are messages of magic 1, with timestamps (KIP-32)."""
 
@@ -79,6 +82,12 @@ OFFSET_FETCH_GROUPS_SINCE = 8
 OFFSET_FETCH_TOPIC_IDS_SINCE = 10
 """Ids of topics in OffsetFetch, instead of names (KIP-848)."""
 
+PRODUCE_ENDPOINTS_SINCE = 10
+"""Addresses of leaders in answers to Produce (KIP-951)."""
+
+PRODUCE_FLEXIBLE_SINCE = 9
+"""Compact lengths and tagged fields in Produce, and a request header of version 2 (KIP-482)."""
+
 PRODUCE_IMPLICIT_ADDS_SINCE = 12
 """Leaders add the partitions of a Produce to its transaction (KIP-890)."""
 
@@ -90,6 +99,9 @@ PRODUCE_MAGIC_2_SINCE = 3
 
 PRODUCE_TOPIC_IDS_SINCE = 13
 """Ids of topics in Produce, instead of names (KIP-516)."""
+
+PRODUCE_TRANSACTIONAL_ID_SINCE = 3
+"""A transactional id in Produce (KIP-98)."""
 
 PRODUCE_ZSTD_SINCE = 7
 """Produce may carry records compressed by zstd (KIP-110)."""

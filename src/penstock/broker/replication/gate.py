@@ -36,7 +36,12 @@ from penstock.protocol.messages import (
     share_acknowledge_response,
     share_fetch_response,
 )
-from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
+from penstock.protocol.since import (
+    FETCH_ENDPOINTS_SINCE,
+    FETCH_TOPIC_IDS_SINCE,
+    PRODUCE_ENDPOINTS_SINCE,
+    PRODUCE_TOPIC_IDS_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
@@ -48,8 +53,6 @@ if TYPE_CHECKING:
 CONSUMER_REPLICA = -1
 """The replica id of clients."""
 
-PRODUCE_HINTS_SINCE = 10
-FETCH_HINTS_SINCE = 16
 OFFSET_NOT_AVAILABLE_SINCE = 5
 
 LATEST, MAX_TIMESTAMP = -1, -3
@@ -148,7 +151,7 @@ class ReplicationGate:
 
     def _hint(self, response: Any, context: Context[Any]) -> Any:
         """Add the leader of a partition to the response, if another node leads it (KIP-951)."""
-        if context.version >= PRODUCE_HINTS_SINCE:
+        if context.version >= PRODUCE_ENDPOINTS_SINCE:
             leaders: dict[int, None] = {}
             for topic in response.responses:
                 for answer in topic.partition_responses:
@@ -240,7 +243,7 @@ class ReplicationGate:
                     preferred = self._preferred(partition, request.rack_id, offset)
                     if preferred >= 0:
                         answer.preferred_read_replica, answer.records = preferred, b""
-                elif answer.error_code in _HINTED and context.version >= FETCH_HINTS_SINCE:
+                elif answer.error_code in _HINTED and context.version >= FETCH_ENDPOINTS_SINCE:
                     answer.current_leader = fetch_response.LeaderIdAndEpoch(
                         leader_id=partition.leader, leader_epoch=partition.leader_epoch
                     )

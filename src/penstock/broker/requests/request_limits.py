@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from penstock.protocol.compiler.runtime import check_tags, read_uvarint
 from penstock.protocol.compiler.wire_type import StepKind
-from penstock.protocol.since import PRODUCE_TOPIC_IDS_SINCE
+from penstock.protocol.since import (
+    PRODUCE_FLEXIBLE_SINCE,
+    PRODUCE_TOPIC_IDS_SINCE,
+    PRODUCE_TRANSACTIONAL_ID_SINCE,
+)
 
 if TYPE_CHECKING:
     from penstock.protocol.compiler.wire_type import Length, Step, StructLayout
 
-FLEXIBLE_SINCE = 9
-TRANSACTIONAL_SINCE = 3
 
 _ACKS_AND_TIMEOUT_BYTES = 6
 _UUID_BYTES = 16
@@ -38,7 +40,7 @@ def is_mostly_records(frame: memoryview, position: int, version: int, limit_byte
 
 def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: int) -> int:
     """Return how many bytes of a Produce body are not records; counting stops above `limit_bytes`."""
-    flexible = version >= FLEXIBLE_SINCE
+    flexible = version >= PRODUCE_FLEXIBLE_SINCE
 
     def length_at(position: int, width: int) -> tuple[int, int]:
         """Return a length or count and the position after it; null counts as 0."""
@@ -62,7 +64,7 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
         return position
 
     position, records = start, 0
-    if version >= TRANSACTIONAL_SINCE:
+    if version >= PRODUCE_TRANSACTIONAL_ID_SINCE:
         length, position = length_at(position, 2)
         position += length
     topics, position = length_at(position + _ACKS_AND_TIMEOUT_BYTES, 4)

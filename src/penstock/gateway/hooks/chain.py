@@ -23,6 +23,7 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.since import METADATA_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.faults.faults import Faults
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 TOPIC_NAMES_MAX = 10_000
 """Most topic names that are cached by id. If there are more, the cache is cleared."""
-
-METADATA_WITH_IDS = 12
-"""The first version of Metadata in which a topic can be requested by its id."""
 
 
 class Chain(NamedTuple):
@@ -195,14 +193,14 @@ class Hooks:
         ids = topic_ids_in(message, version)
         unknown = [each for each in ids if each not in self._topic_names]
         low, high = asked.upstream.get(ApiKey.METADATA, (0, -1))
-        if unknown and low <= METADATA_WITH_IDS <= high:
+        if unknown and low <= METADATA_TOPIC_IDS_SINCE <= high:
             if len(self._topic_names) + len(unknown) > TOPIC_NAMES_MAX:
                 self._topic_names.clear()
             question = MetadataRequest(
                 topics=[MetadataRequestTopic(topic_id=each, name=None) for each in unknown],
                 allow_auto_topic_creation=False,
             )
-            answer = yield NodeCall(ApiKey.METADATA, METADATA_WITH_IDS, question)
+            answer = yield NodeCall(ApiKey.METADATA, METADATA_TOPIC_IDS_SINCE, question)
             for topic in answer.topics:
                 if topic.name and not topic.error_code:
                     self._topic_names[topic.topic_id] = topic.name

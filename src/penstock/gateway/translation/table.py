@@ -7,11 +7,13 @@ from typing import NamedTuple
 from penstock.gateway.translation import admin, fetch, group_offsets, groups, list_offsets, produce
 from penstock.gateway.translation.rules import TranslationRule, by_fields, by_fields_exactly
 from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 
 NEWEST = 999
 """A version number above all that exist, for future versions of the cluster."""
 
-_BEFORE_TOPIC_IDS = 12
+_PRODUCE_BY_NAME_MAX = PRODUCE_TOPIC_IDS_SINCE - 1
+_FETCH_BY_NAME_MAX = FETCH_TOPIC_IDS_SINCE - 1
 
 
 def _same(
@@ -29,7 +31,7 @@ RULES: tuple[TranslationRule, ...] = (
     TranslationRule(
         ApiKey.PRODUCE,
         (0, 2),
-        (3, _BEFORE_TOPIC_IDS),
+        (3, _PRODUCE_BY_NAME_MAX),
         produce.produce,
         "Messages of magic 0 and 1 become one batch of magic 2 for each partition: offsets are "
         "counted from 0, wrappers unpacked, nested ones too, checksums checked, the codec kept. "
@@ -38,11 +40,11 @@ RULES: tuple[TranslationRule, ...] = (
         "whole set counts for max.message.bytes. Repeated sends of a client are new records, as "
         "ever.",
     ),
-    _same(ApiKey.PRODUCE, (3, 11), (4, _BEFORE_TOPIC_IDS), "the batch stays as it is"),
+    _same(ApiKey.PRODUCE, (3, 11), (4, _PRODUCE_BY_NAME_MAX), "the batch stays as it is"),
     TranslationRule(
         ApiKey.FETCH,
         (0, 3),
-        (4, _BEFORE_TOPIC_IDS),
+        (4, _FETCH_BY_NAME_MAX),
         fetch.fetch,
         "Batches become messages of magic 0 (Fetch 0, 1) or 1 (Fetch 2, 3), compressed as they "
         "were; zstd becomes uncompressed. Markers and aborted records are left out. Each partition "
@@ -55,7 +57,7 @@ RULES: tuple[TranslationRule, ...] = (
     _same(
         ApiKey.FETCH,
         (4, 11),
-        (5, _BEFORE_TOPIC_IDS),
+        (5, _FETCH_BY_NAME_MAX),
         "the batches stay as they are",
         "Batches in zstd reach clients below 10, too.",
     ),
