@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.client import Delivery
 
 TOPIC = "penstock-perf"
-UNKNOWN_TOPIC_OR_PARTITION = 3
 REPORT_EVERY_S = 1.0
 POLL_MS = 200
 VALUES = 64
@@ -177,12 +176,13 @@ def perf_consume(
         raise ConfigError("--new has no end of its own: add -n or --for")
     config = client_settings(properties)
     from penstock.client import Consumer
+    from penstock.protocol.error_codes import ErrorCode
 
     waiting.idle(f"looking for topic {topic}")
     try:
         tps = partitions_of(bootstrap, topic, (), config)
     except KafkaError as error:
-        if topic == TOPIC and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+        if topic == TOPIC and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise ConfigError(f"{error}; penstock perf produce --keep makes and fills it") from None
         raise
     meter = Meter("consume", as_json)

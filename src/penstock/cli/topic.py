@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import PartitionInfo
     from penstock.client.fetch.offsets import Answers
 
-TOPIC_ALREADY_EXISTS = 36
-
 
 @click.group("topic")
 def command() -> None:
@@ -110,6 +108,7 @@ def create_topics(
     """Create topics. If one cannot be created, the others still are."""
     settings = pairs(config, "--config")
     from penstock.client import Admin
+    from penstock.protocol.error_codes import ErrorCode
 
     failures: list[KafkaError] = []
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -117,7 +116,7 @@ def create_topics(
             try:
                 admin.create_topic(name, partitions, replication_factor or -1, settings)
             except KafkaError as error:
-                if if_not_exists and error.code == TOPIC_ALREADY_EXISTS:
+                if if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
                     done(f"topic {name} is there already")
                 else:
                     failures.append(error)

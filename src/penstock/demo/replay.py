@@ -14,6 +14,7 @@ from penstock.demo.events import attributes
 from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, ReplayPlan
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.model import LATEST, TopicPartition
+from penstock.protocol.error_codes import ErrorCode
 from penstock.tables import scan_topic, write_topic
 
 TOPICS = {
@@ -31,7 +32,6 @@ TOPIC_CONFIG = {"retention.ms": "-1"}
 PRODUCER_CONFIG = {"request.timeout.ms": "15000", "delivery.timeout.ms": "20000"}
 """Short timeouts: if the broker's disk is full, the demo soon ends with an error. It can be resumed later."""
 
-TOPIC_ALREADY_EXISTS = 36
 MARK_TYPE = "penstock.demo.replay-complete"
 MARK_SOURCE = "/penstock/demo/replay"
 
@@ -75,7 +75,7 @@ class DemoTopics:
                 try:
                     admin.create_topic(name, partitions, config=TOPIC_CONFIG)
                 except KafkaError as error:
-                    if error.code != TOPIC_ALREADY_EXISTS:
+                    if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                         raise
                 (description,) = admin.describe_topics([name])
                 if len(description.partitions) != partitions:

@@ -10,6 +10,7 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import Data, read_uvarint
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.since import PRODUCE_FLEXIBLE_SINCE, PRODUCE_TRANSACTIONAL_ID_SINCE
 
@@ -21,7 +22,7 @@ _SHORT = struct.Struct(">h")
 RESPONSE_HEAD = struct.Struct(">ii")
 """The first fields of a response: size, correlation id."""
 
-UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 """The first bytes of an ApiVersions response of version 0 with error 35 (UNSUPPORTED_VERSION)."""
 
 TLS_RECORD = 0x1603

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
+from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import SecuritySettings
     from penstock.protocol.message import Message
 
-UNSUPPORTED_SASL_MECHANISM = 33
-"""The error code of a SASL listener for an unknown mechanism; its response lists the enabled ones."""
 
 PROBE_S = 2.0
 """The time limit in seconds for a TLS handshake. After that, the peer counts as one without TLS."""
@@ -106,7 +105,8 @@ async def wants_sasl(
             connection.close()
     except PenstockError:
         return None
-    if answer.error_code != UNSUPPORTED_SASL_MECHANISM:
+    # Only this answer lists the mechanisms that are enabled.
+    if answer.error_code != ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         return None
     protocol = "SASL_SSL" if uses_tls else "SASL_PLAINTEXT"
     enabled = ", ".join(sorted(answer.mechanisms)[:20])

@@ -26,6 +26,7 @@ from penstock.errors import DecodeError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.connection.errors import ConnectionStateError, CorrelationError, UnexpectedFrameError
 from penstock.protocol.connection.frames import FRAME_BYTES_MAX, FrameReader, new_buffer
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 """Correlation ids are counted from 1 and start again at 0 after 2^31 - 1."""
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
-_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""The error code UNSUPPORTED_VERSION as bytes. A response to ApiVersions with this code has version 0."""
+_UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
 
 
 class ClientConnection(Generic[Token]):
