@@ -81,7 +81,7 @@ NOT_FOR_A_START = (
     "penstock.broker.transactions",
     "penstock.client",
     "penstock.cloudevents",
-    "penstock.common.thread_pause",
+    "penstock.common.threads",
     "penstock.log.compaction",
     "penstock.log.segments.salvage",
     "penstock.protocol.inspect",

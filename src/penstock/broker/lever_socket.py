@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.logs import logger_named
-from penstock.common.own_thread import in_own_thread
+from penstock.common.threads import in_own_thread
 from penstock.errors import ConfigError, PenstockError, StorageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import is_background_loop
 from penstock.common.logs import logger_named
-from penstock.common.own_thread import in_own_thread
+from penstock.common.threads import in_own_thread
 
 if TYPE_CHECKING:
     from penstock.client.statistics import Statistics

@@ -24,7 +24,7 @@ from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.listening.serving_thread import ServingThread
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import HAS_SENDFILE, TCP_CORK, has_unread
-from penstock.common.thread_pause import pause
+from penstock.common.threads import pause
 from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
 from penstock.records.compression.budget import UnpackBudget

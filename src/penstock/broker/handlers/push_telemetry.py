@@ -37,8 +37,8 @@ class _Reading:
         self.reason = ""
 
     def read(self) -> None:
-        """Decompress and decode the metrics. Any thread may call this method."""
-        from penstock.common.thread_pause import pause
+        """Decompress and decode the metrics, in any thread."""
+        from penstock.common.threads import pause
 
         try:
             data = bytes(decompress(self._codec, self._data, self._bytes_max))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.metadata.directory_levels import write_snapshot_of
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.common.logs import logger_named
-from penstock.common.thread_pause import pause
+from penstock.common.threads import pause
 from penstock.errors import StorageError
 from penstock.log.directory.files import remove_file, storage
 from penstock.log.directory.metadata_snapshots import (

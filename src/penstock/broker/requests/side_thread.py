@@ -136,7 +136,7 @@ def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
 
     Its limits are `penstock.unpack.max.bytes` and `penstock.unpack.max.records`.
     """
-    from penstock.common.thread_pause import pause
+    from penstock.common.threads import pause
 
     node = context.node
     return UnpackBudget(*node.unpack_limits, pause)

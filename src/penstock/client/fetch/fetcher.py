@@ -30,7 +30,7 @@ from penstock.client.fetch.cursors import (
 )
 from penstock.client.fetch.fetch_buffer import FetchBuffer
 from penstock.client.fetch.read_replicas import ReadReplicas
-from penstock.common.keyed_tasks import KeyedTasks
+from penstock.client.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, KafkaError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition

@@ -18,11 +18,11 @@ from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.config import ProducerConfig
+from penstock.client.keyed_tasks import KeyedTasks
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
 from penstock.client.produce.batches import ProducerBatch
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
-from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import (
     AuthenticationError,

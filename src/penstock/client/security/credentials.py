@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.client.security.mechanisms import Gssapi, Mechanism, OAuthBearer, Plain, Scram, check_library
-from penstock.common.own_thread import in_own_thread
+from penstock.common.threads import in_own_thread
 from penstock.errors import NetworkError, PenstockError
 from penstock.security.oauth import OAuthError, Token, client_message, token_of
 

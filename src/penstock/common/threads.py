@@ -1,4 +1,4 @@
-"""Calls of an application's functions in separate threads, for code that must not wait for them.
+"""Threads: calls of an application's functions in threads of their own, and pauses of long work.
 
 The threads of an event loop's executor are few, and the end of a process waits for them: functions that block
 would occupy them all, and then the loop could not use any, and the process would not end.
@@ -9,11 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
+
+PAUSE_S = 0.0002
+"""The seconds that `pause` lets other threads run."""
 
 
 async def in_own_thread(function: Callable[..., T], *arguments: object) -> T:
@@ -55,3 +59,8 @@ async def in_own_thread(function: Callable[..., T], *arguments: object) -> T:
 
     threading.Thread(target=call, name="penstock-application", daemon=True).start()
     return await outcome
+
+
+def pause() -> None:
+    """Sleep for `PAUSE_S`, so that another thread runs: Python runs one thread at a time."""
+    time.sleep(PAUSE_S)
