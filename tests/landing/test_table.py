@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.common import atomic_files
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.landing import table as table_module
 from penstock.landing.files import TaskFiles
@@ -61,8 +62,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
 
         return call
 
-    monkeypatch.setattr(table_module.os, "link", counted(os.link))
-    monkeypatch.setattr(table_module, "sync", counted(lambda path: None))
+    monkeypatch.setattr(os, "link", counted(os.link))
+    monkeypatch.setattr(atomic_files, "sync", counted(lambda path: None))
     monkeypatch.setattr(table_module.shutil, "rmtree", counted(shutil.rmtree))
     monkeypatch.setattr(Path, "rename", counted(Path.rename))
     monkeypatch.setattr(Path, "mkdir", counted(Path.mkdir))
@@ -225,7 +226,7 @@ def test_however_batches_are_retried(
 
 def test_of_two_drivers_one_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = LandingTable(tmp_path)
-    create = table_module._create
+    create = table_module.create_whole
 
     def overtaken(target: Path, text: str) -> bool:
         if target.parent.name == WRITER and not target.exists():
@@ -234,7 +235,7 @@ def test_of_two_drivers_one_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert create(target, other.to_json())
         return create(target, text)
 
-    monkeypatch.setattr(table_module, "_create", overtaken)
+    monkeypatch.setattr(table_module, "create_whole", overtaken)
     run(table, 0)
     assert plainly(tmp_path) == by_manifest(tmp_path) == [*range(10)]
     assert leftovers(tmp_path) == []

@@ -12,8 +12,8 @@ import pytest
 
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.common.atomic_files import write_whole
 from penstock.errors import StorageError
-from penstock.landing.atomic_files import write_whole
 from penstock.log.directory.checkpoint import write_offsets
 from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
 from penstock.log.directory.files import write_text

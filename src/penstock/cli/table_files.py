@@ -24,6 +24,7 @@ import pyarrow.parquet
 
 from penstock.cli.decoded_values import json_text
 from penstock.cli.interrupts import before_the_end
+from penstock.common.atomic_files import renamed
 from penstock.errors import ConfigError
 
 FORMATS = ("parquet", "csv")
@@ -68,14 +69,10 @@ def output_file(path: str) -> Iterator[IO[bytes]]:
         opened = partial.open("wb")
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None  # not the name of the partial file
-    try:
-        with opened as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with renamed(str(partial), str(target)), opened as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO[bytes]) -> int:

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.common.atomic_files import make_directory, storage_error, write_whole_text
 from penstock.common.operating_system import try_lock
 from penstock.errors import ConfigError
-from penstock.landing.atomic_files import make_directory, storage_error, write_whole
 
 FORMAT = 1
 
@@ -119,18 +119,13 @@ def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:
 
 def write_json(path: Path, document: object) -> None:
     """Write `document` atomically: the file is complete or does not exist."""
-    text = json.dumps(document, indent=2) + "\n"
-    write_whole(path, lambda hidden: _write_text(hidden, text))
+    write_whole_text(path, json.dumps(document, indent=2) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return the JSON object in `path`."""
     document: dict[str, Any] = json.loads(path.read_bytes())
     return document
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _shown(value: object) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.landing.atomic_files import write_whole
+from penstock.common.atomic_files import write_whole
 
 FIRST_HOUR, LAST_HOUR = 5, 23
 """The first and last hour of the day in the picture, local time: no flight is scheduled outside of them."""

@@ -24,11 +24,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.cloudevents import encode_events
+from penstock.common.atomic_files import make_directory
 from penstock.demo.events import delay_events
 from penstock.demo.output import Output, write_json
 from penstock.demo.replay import PRODUCER_CONFIG
 from penstock.errors import PenstockError
-from penstock.landing.atomic_files import make_directory
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 from penstock.spark.sinks.tables import ParquetTable
 

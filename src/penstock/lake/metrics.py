@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from penstock.common.atomic_files import write_whole_text
 from penstock.lake.lander import Lander
-from penstock.landing.atomic_files import write_whole
 
 
 def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
@@ -15,7 +15,7 @@ def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
-    write_whole(path, lambda hidden: _write(hidden, metrics_text(landers)))
+    write_whole_text(path, metrics_text(landers))
 
 
 def metrics_text(landers: Sequence[Lander]) -> str:
@@ -62,7 +62,3 @@ def _labels(lander: Lander) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

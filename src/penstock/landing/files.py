@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.common.atomic_files import TEMPORARY_SUFFIX, make_directory, storage_error, sync
 from penstock.errors import ConfigError, StorageError
-from penstock.landing.atomic_files import TEMPORARY_SUFFIX, make_directory, storage_error, sync
 from penstock.landing.encodings import columns_with_dictionary, columns_with_statistics, compressions
 from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile

@@ -16,23 +16,22 @@ import os
 import re
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from penstock.common.errno_advice import reason_of
-from penstock.errors import ConfigError, StorageError
-from penstock.landing.atomic_files import (
+from penstock.common.atomic_files import (
     TEMPORARY_SUFFIX,
+    create_whole,
     is_there,
     make_directory,
     storage_error,
-    sync,
     sync_directory,
-    write_whole,
+    write_whole_text,
 )
+from penstock.common.errno_advice import reason_of
+from penstock.errors import ConfigError, StorageError
 from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import (
     LandedFile,
@@ -99,7 +98,7 @@ class LandingTable:
     def declare(self, layout: TableLayout) -> None:
         """Create the table if it is missing. Raises ConfigError, as `require`, and StorageError."""
         if self.layout() is None:
-            _create(self._hidden / "table.json", layout.to_json())
+            create_whole(self._hidden / "table.json", layout.to_json())
         self.require(layout)
 
     # -- files on their way
@@ -187,7 +186,7 @@ class LandingTable:
             refuse_overlaps(ranges)
             self._refuse_missing(files)
             mine = Manifest(writer, batch, tuple(files), tuple(sorted(ranges)), topic_ids)
-            _create(self._single(writer, batch), mine.to_json())
+            create_whole(self._single(writer, batch), mine.to_json())
         decided = self._manifest(writer, batch)
         self._complete(decided, register)
         self.clean({writer, *map(staging_name, files), *map(staging_name, decided.files)})
@@ -278,7 +277,7 @@ class LandingTable:
         oldest = single[:KEPT_SINGLE]
         batches = [self._manifest(writer, int(name[:20])) for name in oldest]
         target = self._manifests(writer) / f"{oldest[0][:20]}-{oldest[-1][:20]}.json"
-        write_whole(target, lambda hidden: _write(hidden, manifests_to_json(batches)))
+        write_whole_text(target, manifests_to_json(batches))
         for name in oldest:
             with suppress(OSError):
                 (self._manifests(writer) / name).unlink()
@@ -351,39 +350,6 @@ def checked_writer(writer: str) -> str:
             f"the name of a writer has at most {WRITER_CHARACTERS_MAX} characters, not {len(writer)}"
         )
     return writer
-
-
-def _create(target: Path, text: str) -> bool:
-    """Create a file atomically, unless it exists; return whether it was created.
-
-    Raises:
-        StorageError: the disk is full, the directory is not writable, or another operation fails.
-    """
-    hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
-    above = [each for each in target.parents if not is_there(each)]
-    make_directory(target.parent)
-    try:
-        with hidden.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            # Of two drivers, one succeeds: a rename would replace the other one's file.
-            os.link(hidden, target)
-        except FileExistsError:
-            return False
-        for each in (target.parent, *(made.parent for made in above)):
-            sync(each)
-        return True
-    except OSError as error:
-        raise storage_error(target, error) from error
-    finally:
-        with suppress(OSError):
-            hidden.unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> bytes | None:

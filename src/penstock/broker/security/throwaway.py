@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.security.image import record_of
+from penstock.common.atomic_files import write_whole_bytes
 from penstock.errors import ConfigError
 from penstock.security.acls import Acl, parse_rule
 from penstock.security.secrets import Secret
@@ -230,10 +231,8 @@ class Security:
         lifetime = datetime.timedelta(days=-1 if expired else 30)
         made = self.authority.issue("penstock", names, lifetime=lifetime)
         path = self.directory / "server.pem"
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(made.key_pem + made.certificate_pem)
-        fresh.chmod(0o600)
-        fresh.replace(path)
+        pem, fresh = made.key_pem + made.certificate_pem, path.with_suffix(".new")
+        write_whole_bytes(str(path), pem, fresh=str(fresh), mode=0o600, sync=False)
 
     def close(self) -> None:
         """Remove certificates and keys. Without a call they are removed with this object or the process."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from penstock.common.atomic_files import make_directory, storage_error, write_whole
 from penstock.common.extras import missing
 from penstock.errors import ConfigError, StorageError
 from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.kinds.refused import answer_of
-from penstock.landing.atomic_files import make_directory, storage_error, write_whole
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """Schemes of stores that can refuse to create an object twice, which decides between two writers."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import FileIO
 
+from penstock.common.atomic_files import write_whole_bytes
 from penstock.common.errno_advice import reason_of
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import OPEN_FLAGS, descriptor_limits, sync_directory_entries
@@ -170,23 +171,8 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
-    fresh = path + ".tmp"
     with storage("write", path):
-        try:
-            fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPEN_FLAGS, FILE_MODE)
-            try:
-                written = os.write(fd, data)
-                while written < len(data):
-                    written += os.write(fd, data[written:])
-                if sync:
-                    os.fsync(fd)
-            finally:
-                os.close(fd)
-            os.replace(fresh, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(fresh)
-            raise
+        write_whole_bytes(path, data, fresh=path + ".tmp", mode=FILE_MODE, sync=sync)
 
 
 def remove_file(path: str) -> None:

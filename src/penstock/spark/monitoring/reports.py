@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.common.atomic_files import make_directory, write_whole_text
 from penstock.errors import ConfigError, StorageError
-from penstock.landing.atomic_files import make_directory, write_whole
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 
 REPORTS_MAX = 100
@@ -57,11 +57,7 @@ def write_report(directory: Path, document: Mapping[str, Any]) -> None:
     make_directory(directory)
     target = directory / f"{document['id']}{SUFFIX}"
     is_new = not target.exists()
-
-    def write(path: Path) -> None:
-        path.write_text(json.dumps(document), encoding="utf-8")
-
-    write_whole(target, write)
+    write_whole_text(target, json.dumps(document))
     if is_new:
         _drop_old(directory)
 

@@ -15,6 +15,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from penstock.common.atomic_files import write_whole_bytes
 from penstock.spark.runtime.fork_client import RUNNER
 from penstock.spark.runtime.java import cache_directories
 
@@ -92,9 +93,9 @@ def _written(program: str) -> str | None:
             if not (os.access(path, os.X_OK) and path.read_text(encoding="utf-8") == program):
                 # Written beside and renamed: a worker that starts now sees the whole file or none.
                 beside = path.with_name(f"{name}-{os.getpid()}")
-                beside.write_text(program, encoding="utf-8")
-                beside.chmod(stat.S_IRWXU)
-                beside.replace(path)
+                write_whole_bytes(
+                    str(path), program.encode(), fresh=str(beside), mode=stat.S_IRWXU, sync=False
+                )
             if _runs(path):
                 return str(path)
         except OSError:

@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.common.atomic_files import make_directory, remove_unfinished, write_whole
 from penstock.errors import ConfigError
-from penstock.landing.atomic_files import make_directory, remove_unfinished, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

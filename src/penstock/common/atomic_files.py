@@ -3,15 +3,59 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from penstock.common.errno_advice import reason_of
 from penstock.common.operating_system import OPEN_FLAGS, sync_directory_entries
 from penstock.errors import StorageError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 TEMPORARY_SUFFIX = ".unfinished"
+
+
+@contextmanager
+def renamed(fresh: str, target: str) -> Iterator[None]:
+    """Rename the file `fresh`, which the block writes, to `target`; an error removes `fresh` instead.
+
+    Raises:
+        OSError: the file cannot be renamed.
+    """
+    try:
+        yield
+        os.replace(fresh, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
+def write_whole_bytes(target: str, data: bytes, *, fresh: str, mode: int, sync: bool) -> None:
+    """Replace the file `target` atomically by `data`, which are written to the file `fresh`, then renamed.
+
+    `mode` is that of a new file. With `sync` the bytes are on the disk before the old file goes; without, a
+    power cut may leave an empty file, or zeros. The directory is not flushed.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with renamed(fresh, target):
+        _fill(fresh, data, os.O_TRUNC, mode, sync=sync)
+
+
+def _fill(path: str, data: bytes, flag: int, mode: int, *, sync: bool) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | flag | OPEN_FLAGS, mode)
+    try:
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, data[written:])
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:
@@ -26,16 +70,54 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     """
     hidden = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
-        write(hidden)
-        sync(hidden)
-        hidden.replace(target)
+        with renamed(str(hidden), str(target)):
+            write(hidden)
+            sync(hidden)
         sync(target.parent)
-    except BaseException as error:
+    except StorageError:
+        raise
+    except OSError as error:
+        raise storage_error(target, error) from error
+
+
+def write_whole_text(target: Path, text: str) -> None:
+    """Replace the file `target` atomically by `text`, as `write_whole` does.
+
+    Raises:
+        StorageError: the disk is full, the directory is not writable, or another operation fails.
+    """
+
+    def write(hidden: Path) -> None:
+        hidden.write_text(text, encoding="utf-8")
+
+    write_whole(target, write)
+
+
+def create_whole(target: Path, text: str) -> bool:
+    """Create the file `target`, and its directories, unless it exists; return whether it was created.
+
+    Of several processes, one succeeds. The file is complete and on the disk before it has its name.
+
+    Raises:
+        StorageError: the disk is full, the directory is not writable, or another operation fails.
+    """
+    hidden = target.with_name(f".{target.name}.{os.urandom(16).hex()}{TEMPORARY_SUFFIX}")
+    above = [each for each in target.parents if not is_there(each)]
+    make_directory(target.parent)
+    try:
+        _fill(str(hidden), text.encode(), os.O_EXCL, 0o666, sync=True)
+        try:
+            os.link(hidden, target)  # a rename would replace the file of another process
+        except FileExistsError:
+            return False
+        for each in (target.parent, *(made.parent for made in above)):
+            sync(each)
+        return True
+    except OSError as error:
+        raise storage_error(target, error) from error
+    finally:
         with suppress(OSError):
             hidden.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, StorageError):
-            raise storage_error(target, error) from error
-        raise
 
 
 def make_directory(directory: Path) -> None:
