@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.common.atomic_files import write_whole_text
+from penstock.common.prometheus import label_value
 from penstock.lake.lander import Lander
 
 
@@ -57,8 +58,4 @@ _FIGURES: Mapping[str, tuple[str, str, Callable[[Lander], int]]] = {
 
 
 def _labels(lander: Lander) -> str:
-    return f'topic="{_escaped(lander.positions.topic)}",table="{_escaped(lander.table.title)}"'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'topic="{label_value(lander.positions.topic)}",table="{label_value(lander.table.title)}"'

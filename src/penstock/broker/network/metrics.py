@@ -18,6 +18,7 @@ from penstock.broker.network.metrics_server import JSON, MetricsServer, Page
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.routes import when_answered
 from penstock.common.operating_system import cpu_seconds, resident_bytes
+from penstock.common.prometheus import label_value
 from penstock.errors import NetworkError
 from penstock.protocol.api import API_TABLE
 
@@ -297,7 +298,7 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
 
 def _clients(clients: ClientIdCounters) -> Iterator[_Family]:
     """Yield the metrics of each client id: requests, bytes and seconds."""
-    counted = [(_quoted(name), counts) for name, counts in sorted(clients.counts.items())]
+    counted = [(label_value(name), counts) for name, counts in sorted(clients.counts.items())]
     for what, text in (
         ("requests", "Requests with a client id."),
         ("bytes_in", "Bytes of requests with a client id."),
@@ -313,11 +314,6 @@ def _clients(clients: ClientIdCounters) -> Iterator[_Family]:
         "Client ids whose counters made room for others.",
         clients.given_up,
     )
-
-
-def _quoted(value: str) -> str:
-    """Return `value` escaped as the value of a label."""
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _api_name(key: int) -> str:
@@ -353,7 +349,7 @@ def _logins(securities: Mapping[str, ListenerSecurity]) -> Iterator[_Family]:
     name = "penstock_logins_total"
     values = [
         (
-            f'{name}{{listener="{_quoted(listener)}",outcome="{outcome.value}",again="{str(is_again).lower()}"}}',
+            f'{name}{{listener="{label_value(listener)}",outcome="{outcome.value}",again="{str(is_again).lower()}"}}',
             float(count),
         )
         for listener, security in sorted(securities.items())
@@ -403,7 +399,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
     lags = Lags(node.cluster.topics, service)
     offsets, behind, sums = [], [], dict[tuple[str, str], float]()
     for row in lags.rows:
-        of_topic = f'consumergroup="{_quoted(row.group)}",topic="{_quoted(row.topic)}"'
+        of_topic = f'consumergroup="{label_value(row.group)}",topic="{label_value(row.topic)}"'
         labels = f'{{{of_topic},partition="{row.partition}"}}'
         offsets.append((f"kafka_consumergroup_current_offset{labels}", float(row.offset)))
         if row.lag is not None:
@@ -416,7 +412,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
     yield _Family("kafka_consumergroup_lag", "gauge", "Records behind the committed offset.", behind)
     name = "kafka_consumergroup_lag_sum"
     values = [
-        (f'{name}{{consumergroup="{_quoted(group)}",topic="{_quoted(topic)}"}}', lag)
+        (f'{name}{{consumergroup="{label_value(group)}",topic="{label_value(topic)}"}}', lag)
         for (group, topic), lag in sums.items()
     ]
     yield _Family(name, "gauge", "Records behind the committed offsets of a topic.", values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from penstock.common.prometheus import label_value
+
 if TYPE_CHECKING:
     from penstock.gateway.counters import ClientCount
 
@@ -27,7 +29,7 @@ def page(rows: Iterable[ClientCount], connections: int, held_bytes: int) -> str:
             ("version", str(row.version)),
             ("translated", "false" if row.is_spoken else "true"),
         )
-        labels = ",".join(f'{name}="{_quoted(value)}"' for name, value in pairs)
+        labels = ",".join(f'{name}="{label_value(value)}"' for name, value in pairs)
         found = sums.setdefault(labels, [0, 0, 0])
         for at, (name, _) in enumerate(FAMILIES):
             found[at] += getattr(row, name)
@@ -43,8 +45,3 @@ def page(rows: Iterable[ClientCount], connections: int, held_bytes: int) -> str:
         name = f"penstock_gateway_{gauge}"
         lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name} {value}"]
     return "\n".join(lines) + "\n"
-
-
-def _quoted(value: str) -> str:
-    """Return a text escaped as the value of a Prometheus label."""
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
