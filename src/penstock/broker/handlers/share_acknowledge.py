@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.handlers.api_versions import SHARES_SINCE
-from penstock.broker.metadata.image import share_level
+from penstock.broker.handlers.share_groups import NOT_OFFERED, has_share_groups
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.acknowledging import Acknowledging
 from penstock.broker.sharing.sessions import FINAL_EPOCH, FIRST_EPOCH, member_of
@@ -26,8 +25,6 @@ from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-
-NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
 
 
 def share_acknowledge(
@@ -66,14 +63,6 @@ def share_acknowledge(
         return ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms, responses=list(topics.values()))
 
     return answer()
-
-
-def has_share_groups(context: Context[ServingNode]) -> bool:
-    """Return True if share groups are on: `share.version` is 1, and the broker's release is 4.2 or later."""
-    node = context.node
-    if node.profile is not None and node.profile.numbers < SHARES_SINCE:
-        return False
-    return share_level(node.cluster.features) > 0
 
 
 def reads(context: Context[ServingNode]) -> Callable[[str], bool]:

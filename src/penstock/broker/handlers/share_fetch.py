@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.handlers.share_acknowledge import NOT_OFFERED, has_share_groups, reads
+from penstock.broker.handlers.share_acknowledge import reads
+from penstock.broker.handlers.share_groups import NOT_OFFERED, has_share_groups
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.acknowledging import Acknowledging
 from penstock.broker.sharing.led_partition import LedPartition, SharePartitionKey

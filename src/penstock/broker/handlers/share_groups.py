@@ -1,4 +1,4 @@
-"""Checks that all handlers of share groups at the group coordinator have in common."""
+"""Checks that all handlers of share groups have in common."""
 
 from __future__ import annotations
 
