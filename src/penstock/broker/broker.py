@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, Unpack
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.broker.fault_injection import FaultInjection
 from penstock.broker.metadata.stores import open_store
-from penstock.broker.network.listeners import listening_at, reachable
+from penstock.broker.network.listeners import listening_at, reachable, settings_for_clients
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, MovableClock, SystemClock, movable, stoppable
@@ -183,10 +183,7 @@ class Broker(Served):
         Raises:
             ConfigError: there is no such user.
         """
-        found = {"bootstrap.servers": self.bootstrap_servers}
-        if self.security is not None:
-            found |= self.security.client_settings(user, mechanism)
-        return found
+        return settings_for_clients(self.bootstrap_servers, self.security, user, mechanism)
 
     @property
     def address_07(self) -> str | None:

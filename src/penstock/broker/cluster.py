@@ -24,7 +24,7 @@ from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import HeldBroker, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
-from penstock.broker.network.listeners import listeners_of
+from penstock.broker.network.listeners import listeners_of, settings_for_clients
 from penstock.broker.partitions.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -163,10 +163,7 @@ class Cluster(Served):
         Raises:
             ConfigError: there is no such user.
         """
-        found = {"bootstrap.servers": self.bootstrap_servers}
-        if self.security is not None:
-            found |= self.security.client_settings(user, mechanism)
-        return found
+        return settings_for_clients(self.bootstrap_servers, self.security, user, mechanism)
 
     @property
     def ports(self) -> list[int]:

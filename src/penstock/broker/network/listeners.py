@@ -16,6 +16,7 @@ from penstock.errors import ConfigError, NetworkError
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.security.throwaway import Security
 
 PLAINTEXT = "PLAINTEXT"
 PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -114,6 +115,20 @@ def reachable(host: str, port: int) -> str:
     """Return the address ``host:port`` at which a client on this machine reaches a listener."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def settings_for_clients(
+    bootstrap_servers: str, security: Security | None, user: str | None, mechanism: str | None
+) -> dict[str, str]:
+    """Return settings for a client, by names that librdkafka and Penstock's clients support.
+
+    `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL mechanisms.
+
+    Raises:
+        ConfigError: there is no such user.
+    """
+    found = {"bootstrap.servers": bootstrap_servers}
+    return found if security is None else found | security.client_settings(user, mechanism)
 
 
 def listening_at(config: BrokerConfig) -> tuple[str, int]:
