@@ -51,7 +51,7 @@ _NAMES = {
     "PollSkip": "poll-skip",
     "NonMonotonicPoll": "nonmonotonic-poll",
     "ReorderedWrite": "nonmonotonic-send",
-    "HangingTransaction": "hanging-transaction",
+    "UnendedTransaction": "hanging-transaction",
 }
 
 Place = tuple[TopicPartition, int]

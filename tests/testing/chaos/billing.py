@@ -295,7 +295,7 @@ class LeavesOffsetsOut(ExactBilling):
 class NeverAborts(ExactBilling):
     """Takes another producer, of another name, when a transaction fails, and leaves the transaction open."""
 
-    finds: ClassVar[str] = "HangingTransaction"
+    finds: ClassVar[str] = "UnendedTransaction"
     left: ClassVar[list[Producer]] = []
 
     def work(self) -> None:

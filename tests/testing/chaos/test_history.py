@@ -148,7 +148,7 @@ def test_sends_of_one_producer_stored_in_the_other_order() -> None:
 def test_a_transaction_that_is_left_open() -> None:
     history = History()
     history.logs = {ORDERS: log(ORDERS, "ab", state="open")}
-    assert names(history) == ["HangingTransaction"]
+    assert names(history) == ["UnendedTransaction"]
 
 
 # --- polls -----------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_a_poll_before_the_transaction_was_committed() -> None:
     assert polled(2) == ["PrecommittedRead"]
     assert polled(3) == []
     assert polled(None) == []
-    assert polled(2, "open") == ["PrecommittedRead", "HangingTransaction"]
+    assert polled(2, "open") == ["PrecommittedRead", "UnendedTransaction"]
     assert polled(2, "aborted") == ["AbortedRead"]
 
 

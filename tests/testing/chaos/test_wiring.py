@@ -130,7 +130,7 @@ def test_transactions(broker: KafkaBroker, history: History) -> None:
         history.read()
         states = [(record.value, record.state) for record in history.logs[sink].records]
         assert states == [(b"committed", "committed"), (b"aborted", "aborted"), (b"open", "open")]
-        assert [finding.name for finding in history.findings()] == ["HangingTransaction"]
+        assert [finding.name for finding in history.findings()] == ["UnendedTransaction"]
         producer.send_offsets({source: 3}, "g")
         producer.commit_transaction()
     assert [(event.offsets[source], event.in_transaction) for event in of(history, Committed)] == [  # type: ignore[union-attr]

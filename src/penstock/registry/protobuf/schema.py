@@ -140,7 +140,7 @@ def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
     from proto_schema_parser import ast
     from proto_schema_parser.parser import Parser
 
-    class Refusal(ErrorListener):  # type: ignore[misc]
+    class RefusingListener(ErrorListener):  # type: ignore[misc]
         """An error listener that raises what the parser would otherwise print and ignore."""
 
         def syntaxError(self, _recognizer, _symbol, line, column, message, _error):  # type: ignore[no-untyped-def] # noqa: N802
@@ -150,7 +150,7 @@ def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
 
     def refuse(reader: Any) -> None:
         reader.removeErrorListeners()
-        reader.addErrorListener(Refusal())
+        reader.addErrorListener(RefusingListener())
 
     try:
         tree = Parser(setup_lexer=refuse, setup_parser=refuse).parse(text)

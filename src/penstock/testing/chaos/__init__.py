@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.findings import DoubledWork as DoubledWork
     from penstock.testing.chaos.findings import DuplicateWrite as DuplicateWrite
     from penstock.testing.chaos.findings import Finding as Finding
-    from penstock.testing.chaos.findings import HangingTransaction as HangingTransaction
     from penstock.testing.chaos.findings import HistoryError as HistoryError
     from penstock.testing.chaos.findings import InconsistentOffsets as InconsistentOffsets
     from penstock.testing.chaos.findings import LostWork as LostWork
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.findings import ReorderedWork as ReorderedWork
     from penstock.testing.chaos.findings import ReorderedWrite as ReorderedWrite
     from penstock.testing.chaos.findings import UndoneWork as UndoneWork
+    from penstock.testing.chaos.findings import UnendedTransaction as UnendedTransaction
     from penstock.testing.chaos.findings import UnheededFailure as UnheededFailure
     from penstock.testing.chaos.findings import WorkAfterRebalance as WorkAfterRebalance
     from penstock.testing.chaos.history import History as History
@@ -48,7 +48,6 @@ _FINDINGS = (
     "DoubledWork",
     "DuplicateWrite",
     "Finding",
-    "HangingTransaction",
     "HistoryError",
     "InconsistentOffsets",
     "LostWork",
@@ -61,6 +60,7 @@ _FINDINGS = (
     "ReorderedWork",
     "ReorderedWrite",
     "UndoneWork",
+    "UnendedTransaction",
     "UnheededFailure",
     "WorkAfterRebalance",
 )

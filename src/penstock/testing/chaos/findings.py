@@ -82,7 +82,7 @@ class PollSkip(Finding):
     """A consumer skipped a committed record, although nothing had moved the consumer's position."""
 
 
-class HangingTransaction(Finding):
+class UnendedTransaction(Finding):
     """A transaction is still open at the end, so that consumers with `read_committed` cannot read past it."""
 
 
@@ -119,7 +119,7 @@ GRAVITY: tuple[type[Finding], ...] = (
     LostWrite,
     AbortedRead,
     PrecommittedRead,
-    HangingTransaction,
+    UnendedTransaction,
     OffsetsOutsideTransaction,
     UnheededFailure,
     OffsetAheadOfWork,

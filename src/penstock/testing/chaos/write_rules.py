@@ -17,11 +17,11 @@ from penstock.testing.chaos.evidence import Evidence
 from penstock.testing.chaos.findings import (
     DuplicateWrite,
     Finding,
-    HangingTransaction,
     InconsistentOffsets,
     LostWrite,
     RecordPlace,
     ReorderedWrite,
+    UnendedTransaction,
     UnheededFailure,
 )
 
@@ -120,7 +120,7 @@ def _open(evidence: Evidence) -> Iterator[Finding]:
             if record.state == "open" and record.producer_id not in seen:
                 seen.add(record.producer_id)
                 text = f"a transaction of producer id {record.producer_id} is open from {record.place} on"
-                yield HangingTransaction(f"{text}; committed records behind it are not read", (record.place,))
+                yield UnendedTransaction(f"{text}; committed records behind it are not read", (record.place,))
 
 
 def shown(record: object) -> str:
