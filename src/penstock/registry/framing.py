@@ -15,7 +15,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.errors import DecodeError, EncodeError
+from penstock.errors import CorruptRecordError, DecodeError, EncodeError
+from penstock.records.format.varint import TEN_BYTES, encode_varint, read_varint
 
 MAGIC_ID = 0
 MAGIC_GUID = 1
@@ -141,41 +142,23 @@ def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False, 
     return Framed(found.schema, 0)
 
 
-def write_varint(number: int) -> bytes:
-    """Return a number as a zig-zag varint."""
-    rest = (number << 1) ^ (number >> 63)
-    rest &= (1 << 64) - 1
-    out = bytearray()
-    while rest >= 0x80:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zig-zag varint and the position after it.
+def read_index(data: bytes, at: int) -> tuple[int, int]:
+    """Return a zig-zag varint of message indexes and the position after it.
 
     Raises:
         DecodeError: the varint has more than ten bytes, or does not end within the value.
     """
-    rest = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise DecodeError("a varint of the message indexes does not end")
-        byte = data[at]
-        at += 1
-        rest |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (rest >> 1) ^ -(rest & 1), at
-        shift += 7
+    try:
+        return read_varint(data, at, TEN_BYTES)
+    except (IndexError, CorruptRecordError):
+        raise DecodeError("a varint of the message indexes does not end") from None
 
 
 def message_indexes(path: Sequence[int]) -> bytes:
     """Return the encoded path of a Protobuf message type; the first message of a file is one byte 0."""
     if list(path) == [0]:
         return b"\0"
-    return write_varint(len(path)) + b"".join(map(write_varint, path))
+    return encode_varint(len(path)) + b"".join(map(encode_varint, path))
 
 
 def read_message_indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
@@ -184,14 +167,14 @@ def read_message_indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
     Raises:
         DecodeError: the path is negative, too long or cut off.
     """
-    count, at = read_varint(data, at)
+    count, at = read_index(data, at)
     if count == 0:
         return (0,), at
     if not 0 < count <= MESSAGE_INDEXES_MAX:
         raise DecodeError(f"there are {count} message indexes: {MESSAGE_INDEXES_MAX} are allowed")
     path = []
     for _ in range(count):
-        index, at = read_varint(data, at)
+        index, at = read_index(data, at)
         if index < 0:
             raise DecodeError(f"a message index is {index}")
         path.append(index)

@@ -18,6 +18,8 @@ from penstock.cloudevents.formats.typed import build_event
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType, AttributeValue
+from penstock.errors import CorruptRecordError
+from penstock.records.format.varint import TEN_BYTES, encode_varint, read_varint
 
 MEDIA_TYPE = "application/cloudevents+avro"
 
@@ -30,43 +32,32 @@ def write_event(event: Event, *, text_data: bool = False) -> bytes:
     attributes = event.attributes()
     if event.content_type is not None:
         attributes["datacontenttype"] = event.content_type
-    parts = [_long(len(attributes))]
+    parts = [encode_varint(len(attributes))]
     for name, value in attributes.items():
         parts += [_bytes(name.encode()), _attribute(value)]
-    parts.append(_long(0))
+    parts.append(encode_varint(0))
     data, content_type = event.data, event.content_type
     if data is None:
-        parts.append(_long(1))
+        parts.append(encode_varint(1))
     elif text_data and content_type is not None and is_text_in_utf8(content_type) and _is_utf8(data):
-        parts += [_long(6), _bytes(data)]
+        parts += [encode_varint(6), _bytes(data)]
     else:
-        parts += [_long(0), _bytes(data)]
+        parts += [encode_varint(0), _bytes(data)]
     return b"".join(parts)
 
 
 def _attribute(value: AttributeValue) -> bytes:
     if isinstance(value, bool):
-        return _long(1) + (b"\x01" if value else b"\x00")
+        return encode_varint(1) + (b"\x01" if value else b"\x00")
     if isinstance(value, int):
-        return _long(2) + _long(value)
+        return encode_varint(2) + encode_varint(value)
     if isinstance(value, str):
-        return _long(3) + _bytes(value.encode())
-    return _long(4) + _bytes(value)
-
-
-def _long(value: int) -> bytes:
-    """Return an integer as a zigzag varint."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
-    written = bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    written.append(rest)
-    return bytes(written)
+        return encode_varint(3) + _bytes(value.encode())
+    return encode_varint(4) + _bytes(value)
 
 
 def _bytes(data: bytes) -> bytes:
-    return _long(len(data)) + data
+    return encode_varint(len(data)) + data
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -133,13 +124,13 @@ class _Reader:
         return taken
 
     def long(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-        raise InvalidEventError("A2", "a number of the datum does not end")
+        try:
+            value, self.position = read_varint(self.data, self.position, TEN_BYTES)
+        except IndexError:
+            raise InvalidEventError("A2", "the datum is cut off") from None
+        except CorruptRecordError:
+            raise InvalidEventError("A2", "a number of the datum does not end") from None
+        return value
 
     def string(self) -> str:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError
 from penstock.records.compression.ratios import SNAPPY_RATIO_MAX
+from penstock.records.format.varint import read_unsigned
 
 # cramjam is imported by the functions that call it: a broker starts without it.
 
@@ -48,16 +49,10 @@ def _blocks(data: memoryview) -> Iterator[memoryview]:
 
 def block_size(block: memoryview) -> int:
     """Return the decompressed size of a raw block, from the unsigned varint at the block's beginning."""
-    size = shift = position = 0
-    while True:
-        byte = block[position]
-        position += 1
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 28:
-            raise CorruptRecordError("a snappy block whose size is no 32-bit number")
+    try:
+        size, _ = read_unsigned(block, 0)
+    except CorruptRecordError:
+        raise CorruptRecordError("a snappy block whose size is no 32-bit number") from None
     if size > SNAPPY_RATIO_MAX * len(block):
         raise CorruptRecordError(f"a snappy block of {len(block)} bytes cannot hold {size}")
     return size

@@ -10,6 +10,9 @@ from penstock.errors import CorruptRecordError
 SHORT_MAX = 1 << 13
 """Numbers from 0 to below this limit have their encoding in `short_varints`."""
 
+TEN_BYTES = 70
+"""The bits of a varint that is limited by its ten bytes only. 64 bits need as many."""
+
 
 def encode_varint(number: int) -> bytes:
     """Return a signed number of up to 64 bits as a zig-zag varint."""

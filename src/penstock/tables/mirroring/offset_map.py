@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from penstock.common.protobuf import varint_bytes
 from penstock.errors import CorruptRecordError
 from penstock.records.format.varint import read_unsigned
 
@@ -203,10 +204,7 @@ def pack_runs(runs: Iterable[OffsetRun]) -> bytes:
     source = target = 0
     for run in runs:
         for number in (run.source - source, run.target - target, run.length):
-            while number > 0x7F:
-                out.append(number & 0x7F | 0x80)
-                number >>= 7
-            out.append(number)
+            out += varint_bytes(number)
         source, target = run.source + run.length, run.target + run.length
     return zlib.compress(out, 1)
 
