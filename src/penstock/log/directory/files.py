@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 
-from penstock.common.atomic_files import write_whole_bytes
 from penstock.common.errno_advice import reason_of
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import OPEN_FLAGS, descriptor_limits, sync_directory_entries
@@ -171,6 +170,8 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
     Raises:
         StorageError: the file cannot be written.
     """
+    from penstock.common.atomic_files import write_whole_bytes  # a broker in memory starts without it
+
     with storage("write", path):
         write_whole_bytes(path, data, fresh=path + ".tmp", mode=FILE_MODE, sync=sync)
 
