@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
     class ClusterMembership(Elsewhere, Protocol):
-        """The part of a node in a cluster of several brokers: its readiness, and calls of other nodes."""
+        """Connects a node with the other nodes of its cluster: its readiness, and access to other nodes."""
 
         @property
         def not_ready(self) -> str | None:
@@ -142,7 +142,7 @@ class Node:
         """The maximum number of elements in all arrays of a request together."""
         self._producers_max = config.integer("penstock.producers.max")
         self.membership: ClusterMembership | None = None
-        """The part of this node in a cluster of several; None where it is the cluster."""
+        """Connects this node with the other nodes of its cluster; None if it is the only node."""
         self.view: ClusterView = LoneView(self.cluster, config.text("broker.rack"), store.directory_id)
         """Describes the cluster's brokers, quorum and controller to clients."""
         interval_s = config.integer("log.retention.check.interval.ms") / 1000

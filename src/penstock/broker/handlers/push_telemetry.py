@@ -37,7 +37,7 @@ class _Reading:
         self.reason = ""
 
     def read(self) -> None:
-        """Decompress and decode the metrics, in any thread."""
+        """Decompress and decode the metrics. Any thread may call this method."""
         from penstock.common.threads import pause
 
         try:

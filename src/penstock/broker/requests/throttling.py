@@ -38,7 +38,7 @@ STRICT_SINCE = {
     ApiKey.DELETE_TOPICS: DELETE_TOPICS_QUOTA_ERROR_SINCE,
     ApiKey.CREATE_PARTITIONS: CREATE_PARTITIONS_QUOTA_ERROR_SINCE,
 }
-"""The versions from which on clients know error 89 (KIP-599). What older ones ask for is carried out."""
+"""The first versions that allow error 89 (KIP-599). Requests in older versions are carried out."""
 
 FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 """The APIs whose answers have records."""

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.client.transactions.driver import TransactionDriver
 
 LAST_WITH_COUNTED_ACKS = 0
-"""The last version of Produce in which brokers accept acks above 1 (before 0.9)."""
+"""The last version of Produce that accepts a number above 1 as acks (before Kafka 0.9)."""
 
 AGAIN_AFTER_S = 1.0
 """The pause in seconds before the sender runs again after an unexpected exception."""

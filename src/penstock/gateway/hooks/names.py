@@ -53,11 +53,11 @@ RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "res
 """The fields with resource names; the value is the field of the same struct with the resource type."""
 
 RESOURCE_KINDS = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
-"""The types of resources whose names change. Topics have the same type in configurations and ACLs."""
+"""The kind of name by resource type. Topics have type 2 in DescribeConfigs and in ACLs."""
 
 COORDINATOR_KINDS = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTION, SHARE_KEY: GROUP}
-"""The kinds of names in the keys of FindCoordinator, by key type. That of a share partition begins with the
-group."""
+"""The kind of the names in FindCoordinator's keys, by key type. A key for a share partition (type 2) begins
+with the group's name."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 

@@ -42,7 +42,7 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
+"""The error code UNSUPPORTED_VERSION as bytes. A response to ApiVersions with this code has version 0."""
 
 
 class ClientConnection(Generic[Token]):

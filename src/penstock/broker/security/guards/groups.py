@@ -89,7 +89,7 @@ def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
+    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
     if asking.context.version >= OFFSET_FETCH_GROUPS_SINCE:
         return _guard_several_groups(request, asking)
     rights = asking.rights
