@@ -283,7 +283,7 @@ def _envelopes(
 
 
 def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
-    """Return the size limit of a record (``max.request.size``), beyond which a message is not read."""
+    """Return ``max.request.size``, the size in bytes beyond which a message of the input is refused."""
     from penstock.client.config import ProducerConfig
 
     return ProducerConfig.parse(config, {"bootstrap_servers": bootstrap}).max_request_size

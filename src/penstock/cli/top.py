@@ -124,7 +124,7 @@ def _show(
 
 
 def draw(lines: list[str], *, is_live: bool) -> None:
-    """Print lines over the previous ones, cut to the size of the terminal; below them if not live."""
+    """Replace the shown lines, cut to the size of the terminal; without a live view, print them below."""
     columns, rows = shutil.get_terminal_size((80, 10_000 if not is_live else 24))
     if not is_live:
         for line in lines:

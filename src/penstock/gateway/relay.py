@@ -584,7 +584,7 @@ class Relay:
         self.go_on()
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Set the routes of a broker, for a client that has not logged in yet."""
+        """Set the APIs and versions of a broker, which a client that has not logged in is offered."""
         self._is_attaching = False
         self._logins.greeted(routes)
         self.go_on()

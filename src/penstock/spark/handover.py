@@ -245,7 +245,7 @@ def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
 
 
 def _write_begin(directory: Path, begin: Offsets) -> None:
-    """Write where a source began, as the connector does: a zero byte, the version, JSON without spaces."""
+    """Write a source's first offsets in the Kafka connector's format: zero byte, version, compact JSON."""
     directory.mkdir(parents=True, exist_ok=True)
     document = json.dumps(offsets_to_json(begin), separators=(",", ":"))
     # Hadoop's checksum of what was there would not fit.

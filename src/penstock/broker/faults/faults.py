@@ -166,7 +166,7 @@ class Fault:
         """The latest requests that the fault has happened to."""
 
     def happens_to(self, request: Request) -> bool:
-        """Return True if the fault happens to a request now; then count and keep the request."""
+        """Return True if the fault strikes this request, which is then counted and added to `requests`."""
         if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
             return False
         if self._skip > 0:

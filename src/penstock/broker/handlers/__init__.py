@@ -19,8 +19,8 @@ class Offer(NamedTuple):
 
     `module` is the module of this package that has the handler, if its name is not that of the API.
     `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
-    `forwarded` means that brokers of Apache Kafka forward requests to the controller; here a node of a
-    cluster applies all metadata before the handler runs (`broker.replication.control.forwarding`).
+    `forwarded` means that brokers of Apache Kafka forward requests to the controller. Here each node handles
+    them, after it has read the metadata log to its end (`broker.replication.control.forwarding`).
     """
 
     min_version: int

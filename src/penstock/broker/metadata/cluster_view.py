@@ -123,7 +123,7 @@ class LoneView:
     living = registered
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return the id of this broker."""
+        """Return the id of this broker: a single broker is its own controller."""
         return self._cluster.node_id
 
     def is_alive(self, broker: int) -> bool:

@@ -87,7 +87,7 @@ class ClusterMember:
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
     high watermarks from before the start, by topic and number of the partition. `fetching` has the limits of
-    fetch requests, and `random` draws the pauses between proposals. `was_clean` is True if the previous
+    fetch requests, and `random` draws the pauses between ISR proposals. `was_clean` is True if the previous
     shutdown of the node was clean.
     """
 

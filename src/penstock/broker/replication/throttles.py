@@ -63,7 +63,7 @@ class ReplicationThrottle:
         return listed.is_all or partition.index in listed.partitions
 
     def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
-        """Return True if a replica must wait for records of a partition. Replicas in sync never wait."""
+        """Return True if the replication quota withholds records from a replica; never from one in sync."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False

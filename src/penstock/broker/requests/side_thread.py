@@ -51,7 +51,7 @@ def to_be_raised_later(error: E) -> E:
 
 
 class SideJob:
-    """One piece of work. The object itself is the purgatory key of the request that waits for it."""
+    """Work for the side thread. A request that waits for it has this object as its key in the purgatory."""
 
     __slots__ = ("failure", "size_bytes", "work")
 

@@ -478,6 +478,6 @@ def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: i
 
 
 def _can_be_stored(transactional_id: str) -> bool:
-    """Return True if a transactional id fits into the key of a record, which has a length of two bytes."""
+    """Return True if a transactional id fits into a key of `__transaction_state`: at most 32,767 bytes."""
     size = len(transactional_id)
     return size * 4 <= STRING_BYTES_MAX or len(transactional_id.encode()) <= STRING_BYTES_MAX

@@ -428,7 +428,7 @@ class Fetcher:
             self.buffer.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
-        """Delay the next request for a cursor whose range ends beyond `visible`, the end of the log.
+        """Delay the next fetch of a cursor that has to read beyond `visible`, the end of the log.
 
         The replica may lag behind its leader, or the log may have been truncated.
         """

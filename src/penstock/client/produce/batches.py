@@ -76,7 +76,7 @@ class ProducerBatch:
             self.writer.close()
 
     def drop(self) -> None:
-        """Accept no more records, and free the memory of rows that are not encoded."""
+        """Accept no more records, and discard the rows that are not encoded yet."""
         if self.writer is not None:
             self.writer.drop()
 

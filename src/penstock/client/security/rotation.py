@@ -176,10 +176,10 @@ class Logins:
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """Return the exception to raise for a refused login: `error`, or a pending login to try again.
+        """Return the exception to raise for a refused login: `error`, or one that asks for another attempt.
 
-        A login is pending for `patience_s` seconds if brokers accepted it before, and its secrets come from
-        files; or if one of these files has changed since it was read.
+        The login is attempted again if a file with its secrets has changed since it was read, or, for
+        `patience_s` seconds, if brokers accepted it before and its secrets come from files.
         """
         if not files.login_paths:
             return error

@@ -113,7 +113,7 @@ class LoginTurns:
             self._end(verdict)
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Set the broker's routes, whose versions ApiVersions offers before the client has logged in."""
+        """Set the APIs and versions of the broker: ApiVersions lists them before the client has logged in."""
         if self.login is not None:
             self.login.routes = routes
 

@@ -1,1 +1,1 @@
-"""Kafka 0.7 in front of a newer cluster: produce and fetch, with byte offsets that encode places."""
+"""Kafka 0.7 in front of a newer cluster: byte offsets of 0.7 encode positions in the newer logs."""

@@ -147,7 +147,7 @@ class EncodeEmitter(Emitter):
         return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
 
     def _term(self, value: str, part: HeadKind | ArrayPart, plain: bool) -> str:
-        """Return an expression for the bytes of a piece, or a starred list with the bytes of its elements."""
+        """Return Python source for the encoded bytes of a field, or ``*[...]`` for those of an array."""
         kind = part.kind if isinstance(part, ArrayPart) else part
         if not kind.is_varint:
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)

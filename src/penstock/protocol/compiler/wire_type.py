@@ -30,7 +30,7 @@ class Length:
         return f"len({local}) + 1" if self.bias else f"len({local})"
 
     def is_present(self, sent: str) -> str:
-        """Return a Python condition that is true if the number `sent` announces a value, not null."""
+        """Return source of a condition: true if the length prefix `sent` stands for a value, not null."""
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
@@ -101,7 +101,7 @@ class WireType(ABC):
 
     @property
     def element_name(self) -> str:
-        """The protocol guide's name of an array's elements; for other types equal to `guide_name`."""
+        """The name that Kafka's protocol guide gives the element type of an array; otherwise `guide_name`."""
         return self.guide_name
 
     @property

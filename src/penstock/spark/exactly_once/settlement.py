@@ -67,7 +67,7 @@ class Inspect(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """The action: copy the rows of `transactions` into a new one, and store a new decision that names it."""
+    """Settle a batch: copy the rows of `transactions` into one new transaction, and store that decision."""
 
     transactions: tuple[TaskTransaction, ...]
 

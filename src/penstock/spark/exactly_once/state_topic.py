@@ -120,7 +120,7 @@ def batch_of(value: bytes) -> int:
 
 
 async def _stable(client: AsyncClient, tp: TopicPartition, end: int) -> None:
-    """Wait until no transaction before offset `end` is open. Those of other sinks take milliseconds.
+    """Wait until no transaction before offset `end` is open. Other sinks end theirs within milliseconds.
 
     Raises:
         RequestTimeoutError: one stays open for ``default.api.timeout.ms``.

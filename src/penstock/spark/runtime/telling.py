@@ -1,7 +1,7 @@
 """Print what a batch query has written, in one line on the driver's stderr, since `save` returns nothing.
 
-Spark calls the commit of a writer in a Python process of its own beside the driver, whose stderr is the
-driver's. Streams report their progress instead. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
+Spark calls the commit of a writer in a separate Python process, which shares the driver's stderr. Streaming
+queries report their progress instead. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class SetEpoch(NamedTuple):
 
 
 class SetMember(NamedTuple):
-    """A change of a member; None removes it."""
+    """A change of a group: sets the state of a member, or removes the member if `value` is None."""
 
     member_id: str
     value: Member | None

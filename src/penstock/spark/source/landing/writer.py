@@ -1,4 +1,4 @@
-"""The sink of landing: tasks pass on the names of written files, the driver commits them as one batch."""
+"""The Spark sink that lands files: tasks report what they wrote, the driver commits it as one batch."""
 
 from __future__ import annotations
 
