@@ -43,8 +43,11 @@ def test_each_record_is_written_once_by_a_job_that_fails(release: str, tmp_path:
         assert "failures 4" in done.stdout
         written = read_topic("out", cluster.bootstrap_servers, isolation="read_committed")
         assert sorted(written["value"].to_pylist()) == rows
-        ends = admin.list_offsets({("in", number): -1 for number in range(PARTITIONS)})
+        # Flink commits offsets after a checkpoint, to show progress: a job that ends does not wait for it.
         committed = admin.list_group_offsets("flink")
-        assert {place: each.offset for place, each in committed.items()} == {
-            place: end.offset for place, end in ends.items() if end is not None
-        }
+        ends = admin.list_offsets(dict.fromkeys(committed, -1))
+        assert committed
+        for place, each in committed.items():
+            end = ends[place]
+            assert end is not None
+            assert 0 < each.offset <= end.offset
