@@ -333,7 +333,7 @@ def test_a_registry_finds_the_broker_by_the_address_that_docker_reports() -> Non
             registry = DockerContainer("confluentinc/cp-schema-registry").with_exposed_ports(8081)
             registry.with_env("SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS", f"PLAINTEXT://{name}:9092")
             with registry:
-                network.connect(registry.get_wrapped_container())
+                network.connect(registry.get_wrapped_container(), aliases=["the-broker"])  # as some suites do
                 registry.get_wrapped_container().restart()
                 url = f"http://127.0.0.1:{registry.get_exposed_port(8081)}/subjects"
                 with urllib.request.urlopen(url, timeout=10) as answer:

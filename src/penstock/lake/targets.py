@@ -12,7 +12,7 @@ from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions, without_secrets
 
 TOPIC = "{topic}"
-"""The placeholder for the topic's name in the name of a table."""
+"""The part of a table's name that is replaced by the name of the topic."""
 
 DEAD_SUFFIX = "_dead_letters"
 """The default suffix of the name of a dead-letter table."""

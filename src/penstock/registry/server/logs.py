@@ -29,14 +29,13 @@ from penstock.errors import (
     TransactionError,
     UnsupportedVersionError,
 )
-from penstock.model import TopicPartition
+from penstock.model import LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.registry.server.state import LogRecord, RegistryState, no_leader
 
 TOPIC = "_schemas"
 WRITE_TIMEOUT_S = 30.0
 POLL_MS = 200
-LATEST = -1
 CATCH_UP_TIMEOUT_S = 5.0
 """The longest time, in seconds, that `catch_up` waits until the topic is read to its end."""
 TRANSACTION_TIMEOUT_MS = 15_000

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.client import Admin, Consumer, NewTopic, Producer
 from penstock.errors import KafkaError, PenstockError
-from penstock.model import TopicPartition
+from penstock.model import EARLIEST, LATEST, TopicPartition
 
 _SHELLS = ("sh", "bash")
 _FLAGS = (
@@ -31,8 +31,6 @@ _KNOWN = (
 
 FOLLOW_MS = 10_000
 """How long a console consumer waits for another message where its command line does not say."""
-
-EARLIEST, LATEST = -2, -1
 
 
 class CommandUnknown(Exception):
@@ -250,10 +248,11 @@ def _consume(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
 
 def _groups(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     with Admin(bootstrap_servers=bootstrap_servers) as admin:
-        names = [group.group_id for group in admin.list_groups()]
         if "--list" in options.flags:
-            return "".join(f"{name}\n" for name in names)
-        if "--all-groups" not in options.flags:
+            return "".join(f"{group.group_id}\n" for group in admin.list_groups())
+        if "--all-groups" in options.flags:
+            names = [group.group_id for group in admin.list_groups()]
+        else:
             names = [options.value("--group")]
         if "--describe" in options.flags:
             return "".join(_described_group(admin, name) for name in names)

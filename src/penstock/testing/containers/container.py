@@ -36,6 +36,7 @@ class BrokerContainer:
     port: int
     """The port in the container on which clients are served."""
 
+    serves_kafka = True
     listener_name = "PLAINTEXT"
     security_protocol = "PLAINTEXT"
     log_lines: tuple[str, ...] = ()

@@ -182,7 +182,7 @@ def _of_docker(real: Any, reason: str, part: str, name: str) -> Any:
 
 
 class ContainerDockerClient:
-    """What `get_docker_client` of a stand-in returns: the methods of Testcontainers' own `DockerClient`."""
+    """The result of `get_docker_client` of a stand-in, with the methods of Testcontainers' `DockerClient`."""
 
     def __init__(self) -> None:
         self.client = DockerClient(reason="the container is a broker in this process")

@@ -116,6 +116,7 @@ class RegistryImage(BrokerContainer):
     """A container with Confluent's schema registry: a `Registry` in this process."""
 
     port = REGISTRY_PORT
+    serves_kafka = False
     log_lines = ("Server started, listening for requests... (io.confluent.kafka.schemaregistry.rest)",)
     _process: RegistryProcess | None = None
 

@@ -50,7 +50,7 @@ _WITHOUT_DOCKER = {
     "docker": f"{_HERE}.docker_client",
     "docker.errors": f"{_HERE}.docker_client",
 }
-"""What is there besides on a machine without the package docker."""
+"""The replacements for the package docker if it is not installed."""
 
 _CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "docker": ("from_env", client_of),

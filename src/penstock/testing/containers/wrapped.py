@@ -1,4 +1,4 @@
-"""What Docker's library says of the stand-ins: the object of a container, found by id, name and address."""
+"""Stand-ins for the container objects of Docker's library, which are found by id, name and address."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ContainerOwner(Protocol):
 
     port: int
     chosen_name: str | None
+    serves_kafka: bool
 
     def names(self) -> list[str]: ...
     def network_name(self) -> str: ...
@@ -77,14 +78,17 @@ class WrappedContainer:
         stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
         self._text = "".join(f"[{stamp}] INFO {line}\n" for line in lines)
         CONTAINERS[self.id] = self
-        for name in (self.address, self.name, *outer.names()):
-            BROKERS[name] = outer
+        self._be_found_by(self.address, self.name, *outer.names())
 
     def join(self, network: str, aliases: Iterable[str]) -> None:
         """Connect the container to a network, under further names."""
         self.networks[network] = [*self.outer.names(), *aliases]
-        for name in aliases:
-            BROKERS[name] = self.outer
+        self._be_found_by(*aliases)
+
+    def _be_found_by(self, *names: str) -> None:
+        """Register the names of a broker. A registry may have a broker's alias, and must not hide it."""
+        if self.outer.serves_kafka:
+            BROKERS.update(dict.fromkeys(names, self.outer))
 
     @property
     def status(self) -> str:
