@@ -122,12 +122,17 @@ class ClusterCoordinators:
         node = self.node
         with node.failures.barrier("replication", "topics that were deleted"):
             names = [topic.name for topic in topics]
-            if node.groups_if_used is not None:
+            if node.groups_if_used is not None or self._leads_offsets():
                 node.forget_topics(names, node.clock.now_ms())
-            elif TRANSACTIONS_TOPIC in names and node.transactions_if_used is not None:
+                return
+            if TRANSACTIONS_TOPIC in names and node.transactions_if_used is not None:
                 node.transactions_if_used.forget_everything()
-            if node.groups_if_used is None:
-                node.forget_share_states(names)
+            node.forget_share_states(names)
+
+    def _leads_offsets(self) -> bool:
+        """Return True if this node leads a partition of `__consumer_offsets`."""
+        topic = self.node.cluster.topics.get(OFFSETS_TOPIC)
+        return topic is not None and any(partition.leads for partition in topic.partitions)
 
     def quotas_changed(self) -> None:
         """Enforce the new client quotas."""
