@@ -6,7 +6,7 @@ import ast
 import tomllib
 from pathlib import Path
 
-from penstock.broker.groups.share_state.topic import LAYOUT as SHARE_STATES
+from penstock.broker.groups.share_state.records import LAYOUT as SHARE_STATES
 from penstock.broker.groups.topic import LAYOUT as OFFSETS
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.transactions.topic import LAYOUT as TRANSACTIONS

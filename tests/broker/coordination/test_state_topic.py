@@ -16,7 +16,7 @@ from penstock.broker.coordination.member_timers import REVOCATION, SESSION, Memb
 from penstock.broker.coordination.state_topic import StateTopic
 from penstock.broker.coordination.storing import store_records
 from penstock.broker.coordination.timers import Timers
-from penstock.broker.groups.share_state.topic import LAYOUT as SHARE_STATES
+from penstock.broker.groups.share_state.records import LAYOUT as SHARE_STATES
 from penstock.broker.groups.topic import LAYOUT as OFFSETS
 from penstock.broker.transactions.topic import LAYOUT as TRANSACTIONS
 from penstock.errors import DecodeError, KafkaError, StorageError

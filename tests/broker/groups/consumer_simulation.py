@@ -18,12 +18,11 @@ from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.consumer import records
 from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, ConsumerPlan
 from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult
-from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.records import records_of
-from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
 from penstock.broker.groups.consumer.state import Change, Partition
 from penstock.broker.groups.planned import LateRecords
-from penstock.broker.groups.records import StoredRecord, read_record
+from penstock.broker.groups.records import ConsumerGroupKey, StoredRecord, read_record
+from penstock.broker.groups.settings import ConsumerGroupSettings
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode as E
 
@@ -32,7 +31,7 @@ HEARTBEAT_S = 3.0
 SETTINGS = ConsumerGroupSettings(session_timeout_ms=20_000, heartbeat_interval_ms=3_000)
 REBALANCE_MS = 15_000
 STEPS = 300
-RECORDS = LateRecords(CONSUMER_KEYS, lambda: records)
+RECORDS = LateRecords(ConsumerGroupKey, lambda: records)
 
 
 class Topic:

@@ -20,9 +20,9 @@ from typing import Any
 
 from penstock.broker.groups.classic.coordinator import ClassicCoordinator
 from penstock.broker.groups.classic.member import Caller
-from penstock.broker.groups.classic.settings import ClassicGroupSettings
-from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.classic.records import snapshot
 from penstock.broker.groups.service import fail_response
+from penstock.broker.groups.settings import ClassicGroupSettings
 from penstock.client.assignors import assignor_named
 from penstock.client.assignors.member_metadata import decode_assignment
 from penstock.client.group.membership import Membership, Phase

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from broker.bench_node import make_topic
 from broker.groups.consumer_bench import ConsumerBench
 from penstock.broker.groups.consumer import records, state
-from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.records import records_of
 from penstock.broker.groups.consumer.state import (
     Change,
@@ -23,7 +22,7 @@ from penstock.broker.groups.consumer.state import (
     MemberState,
 )
 from penstock.broker.groups.planned import LateRecords
-from penstock.broker.groups.records import StoredRecord, read_record
+from penstock.broker.groups.records import ConsumerGroupKey, StoredRecord, read_record
 from penstock.errors import DecodeError, StorageError
 from penstock.log.segments.salvage import sound_batches
 from penstock.protocol import messages
@@ -214,7 +213,7 @@ def test_the_node_that_loses_a_partition_forgets_its_groups() -> None:
 
 # --- any order that compaction leaves ----------------------------------------------------------------------
 
-RECORDS = LateRecords(CONSUMER_KEYS, lambda: records)
+RECORDS = LateRecords(ConsumerGroupKey, lambda: records)
 PARTITIONS = st.dictionaries(
     st.tuples(st.sampled_from([b"T" * 16, b"U" * 16]), st.integers(0, 20)), st.integers(0, 9), max_size=5
 )

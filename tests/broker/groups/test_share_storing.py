@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from broker.groups.share_bench import ShareBench
 from penstock.broker.groups.planned import LateRecords
-from penstock.broker.groups.records import StoredRecord, read_record
+from penstock.broker.groups.records import ShareGroupKey, StoredRecord, read_record
 from penstock.broker.groups.share import records, state
-from penstock.broker.groups.share.key_types import SHARE_KEYS
 from penstock.broker.groups.share.records import records_of
 from penstock.broker.groups.share.state import (
     Change,
@@ -179,7 +178,7 @@ def test_the_node_that_loses_a_partition_forgets_its_groups() -> None:
 
 # --- any order that compaction leaves ----------------------------------------------------------------------
 
-RECORDS = LateRecords(SHARE_KEYS, lambda: records)
+RECORDS = LateRecords(ShareGroupKey, lambda: records)
 TOPIC_IDS = st.sampled_from([b"T" * 16, b"U" * 16])
 PARTITIONS = st.frozensets(st.tuples(TOPIC_IDS, st.integers(0, 20)), max_size=5)
 TEXT = st.text(max_size=8)

@@ -17,8 +17,7 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.coordination.state_topic import StateTopic
 from penstock.broker.groups.classic import coordinator as coordinator_module
 from penstock.broker.groups.classic.group import ClassicGroup
-from penstock.broker.groups.classic.records import ClassicRecords, group_record
-from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.classic.records import ClassicRecords, group_record, snapshot
 from penstock.broker.groups.offsets import CommittedOffset
 from penstock.broker.groups.records import StoredOffset, StoredRecord, offset_record, read_record
 from penstock.broker.groups.topic import LAYOUT

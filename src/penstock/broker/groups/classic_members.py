@@ -1,111 +1,131 @@
-"""Requests of classic clients to consumer groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup (KIP-848).
+"""Classic members of a consumer group (KIP-848): what the classic protocol's requests mean for such a group.
 
-Every request is answered at once, since the broker computes the assignment and no member waits for others.
+A classic member rejoins for every step of its reconciliation: JoinGroup names the partitions that it owns,
+the response has the member's epoch as the generation, and SyncGroup returns the partitions. A classic member
+never leads, since the broker assigns. Every request is answered at once, since no member waits for others.
+
+`classic.coordinator` handles the requests, with the checks that are the same for classic groups.
 """
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.broker.groups.classic.coordinator import check_join
-from penstock.broker.groups.classic.group import MEMBER_ID_REQUIRED_SINCE, refused_join
-from penstock.broker.groups.classic.member import protocols_of
-from penstock.broker.groups.consumer import classic_members as rules
+from penstock.broker.groups.classic.group import GroupOutbox, refused_join
+from penstock.broker.groups.classic.member import Caller, Ticket, protocols_of
 from penstock.broker.groups.consumer.embedded_protocol import (
     PROTOCOL_TYPE,
     read_subscription,
     write_assignment,
 )
 from penstock.broker.groups.consumer.group import Classic, Heartbeat
-from penstock.broker.groups.consumer.settings import MigrationPolicy
+from penstock.broker.groups.consumer.state import ConsumerSubscription, GroupState, MemberState
+from penstock.broker.groups.settings import MigrationPolicy
 from penstock.errors import DecodeError, KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
-from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from penstock.broker.groups.classic.member import Caller
-    from penstock.broker.groups.classic.settings import ClassicGroupSettings
     from penstock.broker.groups.consumer.group import ConsumerGroup
     from penstock.broker.groups.consumer_service import ConsumerGroupService
-    from penstock.broker.groups.metadata_view import TopicView
     from penstock.broker.groups.store import GroupStore
-    from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
-    from penstock.protocol.messages.leave_group_request import MemberIdentity
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
-
-_NONE = ErrorCode.NONE
 
 
 class ClassicMembers:
-    """Handles requests of classic members of the consumer groups of one broker.
-
-    `topics` returns the topics of the cluster by name; `new_id` makes a member id.
-    """
+    """A consumer group during one request of the classic protocol, with the interface `JoinableGroup`."""
 
     def __init__(
         self,
         service: ConsumerGroupService,
-        settings: ClassicGroupSettings,
-        topics: Callable[[], Mapping[str, TopicView]],
-        new_id: Callable[[], str],
+        store: GroupStore,
+        group: ConsumerGroup,
+        outbox: GroupOutbox,
     ) -> None:
         self._service = service
-        self._settings = settings
-        self._topics = topics
-        self._new_id = new_id
+        self._coordinator = service.coordinator
+        self._store = store
+        self._group = group
+        self._outbox = outbox
+        self._settings = service.settings_of(group.id)
+        self._leaving: dict[str, None] = {}
 
-    def group(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group `group_id`, or None if it does not exist or has no members."""
-        group = self._service.groups.get(group_id)
-        return None if group is None or group.can_be_deleted else group
+    @property
+    def _state(self) -> GroupState:
+        return self._group.stored
+
+    @property
+    def members(self) -> Mapping[str, ConsumerSubscription]:
+        """The members of both protocols, by their ids."""
+        return self._state.subscriptions
+
+    @property
+    def instances(self) -> Mapping[str, str]:
+        """The member ids of static members, by instance id."""
+        return self._state.instances
+
+    def generation_of(self, member_id: str) -> int | None:
+        """Return the epoch of a classic member, which is its generation; None for other members."""
+        return self._state.current(member_id).epoch if self.members[member_id].is_classic else None
+
+    def protocol_of(self, member_id: str) -> tuple[str, str]:
+        """Return the protocol type and the first protocol of a classic member."""
+        return PROTOCOL_TYPE, self.members[member_id].protocols[0][0]
 
     # --- JoinGroup ---------------------------------------------------------------------------------------
 
-    def join(
-        self, store: GroupStore, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: float
-    ) -> JoinGroupResponse:
-        """Handle JoinGroup; return the response. Its generation is the member's epoch; it names no leader.
+    @property
+    def _is_closed(self) -> bool:
+        """True if the migration policy is disabled, so that no classic member can join the group."""
+        return self._settings.migration is MigrationPolicy.DISABLED
 
-        If the migration policy is disabled, a classic member cannot join a consumer group that has members.
-        """
-        error = check_join(request, self._settings)
-        if error:
-            return refused_join(request.member_id, error)
-        if self._service.settings_of(group.id).migration is MigrationPolicy.DISABLED:
-            return refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        names = [protocol.name for protocol in request.protocols]
-        member_id = request.member_id or self._new_id()
-        if self._is_full(group, member_id):
-            return refused_join("", ErrorCode.GROUP_MAX_SIZE_REACHED)
-        if not rules.accepts(group.stored, request.protocol_type, names):
-            return refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        is_dynamic = request.group_instance_id is None
-        if not request.member_id and is_dynamic and caller.version >= MEMBER_ID_REQUIRED_SINCE:
-            return refused_join(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+    def has_room_for(self, member_id: str) -> bool:
+        """Return True if the group has this member, or room for it, or does not accept it in any case."""
+        return self._is_closed or member_id in self.members or len(self.members) < self._settings.max_size
+
+    def accepts(self, protocol_type: str, protocols: Collection[str]) -> bool:
+        """Return True if a classic member may join: all other classic members have one of its protocols."""
+        if self._is_closed or protocol_type != PROTOCOL_TYPE:
+            return False
+        known = [{name for name, _ in each.protocols} for each in self.members.values() if each.is_classic]
+        return any(all(name in names for names in known) for name in protocols)
+
+    def give_id(self, request: JoinGroupRequest, caller: Caller, now: float) -> str:
+        """Return a new member id. A consumer group does not wait for its use, and accepts any other id."""
+        return str(uuid.uuid4())
+
+    def withdraw(self, member_id: str) -> bool:
+        """Return False: there are no member ids to be withdrawn."""
+        return False
+
+    def refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
+        """Answer a JoinGroup with an error. As in Apache Kafka, only a new member id is repeated."""
+        named = member_id if error is ErrorCode.MEMBER_ID_REQUIRED else ""
+        self._outbox.replies.append((ticket, refused_join(named, error)))
+
+    def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
+        """Handle JoinGroup. The generation in the response is the member's epoch; it names no leader."""
+        member_id = request.member_id or str(uuid.uuid4())
         try:
-            epoch = self._service.join_classic(store, group, self._beat(request, member_id, caller), now)
-        except DecodeError:
-            return refused_join("", ErrorCode.UNKNOWN_SERVER_ERROR)
-        except KafkaError as refusal:
-            return refused_join("", ErrorCode(refusal.code))
-        return JoinGroupResponse(
+            beat = self._beat(request, member_id, caller)
+            epoch = self._service.join_classic(self._store, self._group, beat, now)
+        except (DecodeError, KafkaError) as refusal:
+            code = getattr(refusal, "code", ErrorCode.UNKNOWN_SERVER_ERROR)
+            self.refuse(ticket, member_id, ErrorCode(code))
+            return
+        response = JoinGroupResponse(
             generation_id=epoch,
             protocol_type=PROTOCOL_TYPE,
-            protocol_name=names[0],
+            protocol_name=request.protocols[0].name,
             leader="",
             member_id=member_id,
             members=[],
         )
-
-    def _is_full(self, group: ConsumerGroup, member_id: str) -> bool:
-        members = group.stored.subscriptions
-        max_size = self._service.settings_of(group.id).max_size
-        return member_id not in members and len(members) >= max_size
+        self._outbox.replies.append((ticket, response))
 
     def _beat(self, request: JoinGroupRequest, member_id: str, caller: Caller) -> Heartbeat:
         """Convert a JoinGroup to a heartbeat of the consumer group, with the first protocol's metadata.
@@ -114,7 +134,7 @@ class ClassicMembers:
             DecodeError: the metadata is not a subscription.
         """
         protocols = protocols_of([(protocol.name, protocol.metadata) for protocol in request.protocols])
-        wanted = read_subscription(protocols[0][1], self._topics())
+        wanted = read_subscription(protocols[0][1], self._service.topics)
         return Heartbeat(
             member_id,
             0,
@@ -132,71 +152,69 @@ class ClassicMembers:
 
     # --- SyncGroup, Heartbeat ----------------------------------------------------------------------------
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: float) -> SyncGroupResponse:
-        """Handle SyncGroup; return the response with the member's partitions."""
-        state, member_id = group.stored, request.member_id
-        error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
-        if not error:
-            subscription = state.subscriptions[member_id]
-            error = rules.check_protocol(subscription, request.protocol_type, request.protocol_name)
-        if error:
-            return SyncGroupResponse(error_code=error)
-        coordinator = self._service.coordinator
-        if rules.has_to_rejoin_first(state, member_id):
-            coordinator.awaits_join(group, member_id, now)
-            return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-        names = {topic.id: name for name, topic in self._topics().items()}
-        coordinator.has_synced(group, member_id)
-        coordinator.touch(group, member_id, coordinator.settings_of(group.id), now)
-        return SyncGroupResponse(
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> ErrorCode:
+        """Handle SyncGroup: answer it with the member's partitions, or return the error to respond with."""
+        state, member_id = self._state, request.member_id
+        if _has_to_rejoin_first(state, member_id):
+            self._coordinator.awaits_join(self._group, member_id, now)
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        names = {topic.id: name for name, topic in self._service.topics.items()}
+        self._coordinator.has_synced(self._group, member_id)
+        self._coordinator.touch(self._group, member_id, self._settings, now)
+        metadata = self.members[member_id].protocols[0][1]
+        response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=write_assignment(
-                state.current(member_id).assigned, names, subscription.protocols[0][1]
-            ),
+            assignment=write_assignment(state.current(member_id).assigned, names, metadata),
         )
+        self._outbox.replies.append((ticket, response))
+        return ErrorCode.NONE
 
-    def heartbeat(
-        self, group: ConsumerGroup, request: HeartbeatRequest, now: float, now_ms: int
-    ) -> ErrorCode:
+    def heartbeat(self, member_id: str, now: float) -> ErrorCode:
         """Handle Heartbeat; return NONE or an error: REBALANCE_IN_PROGRESS makes the member rejoin."""
-        state, member_id = group.stored, request.member_id
-        error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
-        if error:
-            return error
-        coordinator = self._service.coordinator
-        coordinator.touch(group, member_id, coordinator.settings_of(group.id), now)
-        if rules.has_to_rejoin(state, member_id) or coordinator.waits_for_join(group, now_ms):
-            coordinator.awaits_join(group, member_id, now)
+        self._coordinator.touch(self._group, member_id, self._settings, now)
+        if _has_to_rejoin(self._state, member_id) or self._service.waits_for_join(self._group):
+            self._coordinator.awaits_join(self._group, member_id, now)
             return ErrorCode.REBALANCE_IN_PROGRESS
-        return _NONE
+        return ErrorCode.NONE
 
     # --- LeaveGroup --------------------------------------------------------------------------------------
 
-    def leave(
-        self, store: GroupStore, group: ConsumerGroup, identities: list[MemberIdentity], now: float
-    ) -> LeaveGroupResponse:
-        """Handle LeaveGroup for several members, of either protocol, each with its own result.
+    def leave(self, member_id: str) -> None:
+        """Note that a member leaves. It may be of either protocol."""
+        self._leaving[member_id] = None
 
-        An administrator names static members by only their instance ids.
+    def members_have_gone(self, now: float) -> None:
+        """Remove the members that leave.
+
+        Raises:
+            KafkaError: the removal cannot be stored; nothing has changed.
         """
-        state = group.stored
-        answers, gone = [], {}
-        for one in identities:
-            member_id, error = one.member_id, _NONE
-            if one.group_instance_id is not None and not member_id:
-                member_id = state.instances.get(one.group_instance_id, "")
-            error = rules.check_member(state, member_id, one.group_instance_id)
-            if not error:
-                gone[member_id] = True
-            answers.append(
-                MemberResponse(
-                    member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=error
-                )
-            )
-        try:
-            if gone:
-                self._service.leave_classic(store, group, list(gone), now)
-        except KafkaError as refusal:
-            return LeaveGroupResponse(error_code=refusal.code)
-        return LeaveGroupResponse(members=answers)
+        self._service.leave_classic(self._store, self._group, list(self._leaving), now)
+
+    def go_on(self, now: float) -> None:
+        """Do nothing: no member waits for others."""
+
+
+def _has_to_rejoin_first(state: GroupState, member_id: str) -> bool:
+    """Return True if SyncGroup must be refused, so that the member rejoins for a newer target assignment.
+
+    A member that must give up partitions first is not refused: the response has the partitions that it keeps.
+    """
+    current = state.current(member_id)
+    return current.epoch < state.target_epoch and current.state is not MemberState.UNREVOKED
+
+
+def _has_to_rejoin(state: GroupState, member_id: str) -> bool:
+    """Return True if the response to Heartbeat must ask the member to rejoin.
+
+    The reasons are a newer target assignment, partitions to give up, and assigned partitions that their
+    former owners have released.
+    """
+    current = state.current(member_id)
+    if current.epoch < state.target_epoch or current.state is MemberState.UNREVOKED:
+        return True
+    if current.state is not MemberState.UNRELEASED:
+        return False
+    missing = state.target(member_id) - current.assigned.keys()
+    return not any(partition in state.owners for partition in missing)

@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.classic.coordinator import ClassicCoordinator
-from penstock.broker.groups.classic.records import group_record
-from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.classic.records import group_record, snapshot
 from penstock.broker.groups.consumer.coordinator import CONSUMER, ConsumerCoordinator, ConsumerPlan, Upgrade
-from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
-from penstock.broker.groups.consumer.settings import (
-    ASSIGNOR_NAMES,
-    ConsumerGroupSettings,
-    MigrationPolicy,
-)
 from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
 from penstock.broker.groups.planned import (
@@ -29,12 +22,19 @@ from penstock.broker.groups.planned import (
     LateRecords,
     PlannedGroups,
 )
+from penstock.broker.groups.records import ConsumerGroupKey
+from penstock.broker.groups.settings import (
+    ASSIGNOR_NAMES,
+    ConsumerGroupSettings,
+    MigrationPolicy,
+)
 from penstock.broker.groups.store import GroupStore
 from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timers
     from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult, Matcher
+    from penstock.broker.groups.metadata_view import TopicView
 
 logger = logger_named("penstock.broker")
 
@@ -60,7 +60,9 @@ class ConsumerGroupService:
         self.coordinator = ConsumerCoordinator(
             self.settings_of, GroupTopicsView(host.cluster), timers, compile_subscription
         )
-        self.planned = PlannedGroups(host, self.coordinator, LateRecords(CONSUMER_KEYS, _records), CONSUMER)
+        self.planned = PlannedGroups(
+            host, self.coordinator, LateRecords(ConsumerGroupKey, _records), CONSUMER
+        )
 
     @property
     def groups(self) -> dict[str, ConsumerGroup]:
@@ -81,6 +83,11 @@ class ConsumerGroupService:
             self._migration,
             config.integer("group.max.size"),
         )
+
+    @property
+    def topics(self) -> Mapping[str, TopicView]:
+        """Return the topics of the cluster, by name."""
+        return self._host.cluster.topics
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -104,7 +111,7 @@ class ConsumerGroupService:
 
         def turn() -> Upgrade:
             assert classic is not None
-            changes = upgrade(classic, self.settings_of(group_id), self._host.cluster.topics)
+            changes = upgrade(classic, self.settings_of(group_id), self.topics)
             # Who takes the place of a static member changes nothing, and the others wait for a rebalance.
             return Upgrade(changes, assigns_anew=not classic.is_stable)
 
@@ -148,6 +155,10 @@ class ConsumerGroupService:
         """
         self._carry_out(store, self.coordinator.leave_classic(group, member_ids), now)
 
+    def waits_for_join(self, group: ConsumerGroup) -> bool:
+        """Return True if a classic member has to rejoin so that the target assignment is recomputed."""
+        return self.coordinator.waits_for_join(group, self._host.clock.now_ms())
+
     def _carry_out(
         self,
         store: GroupStore,
@@ -178,7 +189,7 @@ class ConsumerGroupService:
         is_joining = plan.touched is not None
         classic = self._classic.build(group.id)
         try:
-            downgrade(classic, state, group.stored.epoch, self._host.cluster.topics)
+            downgrade(classic, state, group.stored.epoch, self.topics)
             changes = [*plan.changes, *removal(state)] if is_joining else removal(group.stored)
             now_ms = self._host.clock.now_ms()
             records = self.planned.records.of(group.id, changes)

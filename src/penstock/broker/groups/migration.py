@@ -17,7 +17,6 @@ from penstock.broker.groups.consumer.embedded_protocol import (
     read_subscription,
     write_assignment,
 )
-from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
 from penstock.broker.groups.consumer.state import (
     FIRST_EPOCH,
     NO_TIME,
@@ -34,6 +33,7 @@ from penstock.broker.groups.consumer.state import (
     SetTargetEpoch,
 )
 from penstock.broker.groups.metadata_view import TopicView, hash_of
+from penstock.broker.groups.settings import ConsumerGroupSettings
 from penstock.errors import DecodeError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 

@@ -7,7 +7,7 @@ to store and the response. `PlannedGroups` stores these changes, and the coordin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.broker.config.group_settings import group_setting
@@ -126,8 +126,8 @@ class LateRecords:
     `load` imports the module that does this on first use, since few brokers need it.
     """
 
-    def __init__(self, key_types: Collection[int], load: Callable[[], Any]) -> None:
-        self.key_types = key_types
+    def __init__(self, key_types: Iterable[int], load: Callable[[], Any]) -> None:
+        self.key_types = frozenset(key_types)
         self._load = load
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ A key begins with an int16 type: 0 and 1 are offsets, and any other type belongs
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.coordination.records import KeyAndValue, stored_version
@@ -15,7 +16,42 @@ from penstock.protocol.message import Message
 from penstock.protocol.messages.offset_commit_key import OffsetCommitKey
 from penstock.protocol.messages.offset_commit_value import OffsetCommitValue
 
-LEGACY_OFFSET_KEY, OFFSET_KEY = 0, 1
+LEGACY_OFFSET_KEY, OFFSET_KEY, CLASSIC_GROUP_KEY = 0, 1, 2
+
+
+class ConsumerGroupKey(IntEnum):
+    """The key types of the records of consumer groups (KIP-848)."""
+
+    GROUP = 3
+    METADATA = 4
+    MEMBER = 5
+    TARGET = 6
+    TARGET_MEMBER = 7
+    CURRENT = 8
+    REGEX = 16
+
+
+class ShareGroupKey(IntEnum):
+    """The key types of the records of share groups (KIP-932)."""
+
+    MEMBER = 10
+    GROUP = 11
+    TARGET = 12
+    TARGET_MEMBER = 13
+    CURRENT = 14
+    PARTITIONS = 15
+
+
+class StreamsGroupKey(IntEnum):
+    """The key types of the records of streams groups (KIP-1071)."""
+
+    GROUP = 17
+    MEMBER = 19
+    TARGET = 20
+    TARGET_MEMBER = 21
+    CURRENT = 22
+    TOPOLOGY = 23
+
 
 OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1

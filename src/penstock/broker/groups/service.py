@@ -16,21 +16,20 @@ from penstock.broker.coordination.alarm import Alarm
 from penstock.broker.coordination.state_topic import Logs, StateTopic, StateTopics
 from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.classic.coordinator import GROUP_BYTES, ClassicCoordinator
-from penstock.broker.groups.classic.group import ClassicGroup
+from penstock.broker.groups.classic.group import ClassicGroup, refused_join
 from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
-from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
-from penstock.broker.groups.classic.settings import ClassicGroupSettings
-from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record, snapshot
 from penstock.broker.groups.classic_members import ClassicMembers
 from penstock.broker.groups.consumer_service import ConsumerGroupService
-from penstock.broker.groups.missing import not_of_type
 from penstock.broker.groups.offsets import CommittedOffset, Offsets, PartitionKey
 from penstock.broker.groups.planned import GroupHost as GroupHost
 from penstock.broker.groups.planned import GroupHostMetadata as GroupMetadata
 from penstock.broker.groups.planned import GroupTopicsView, PlannedGroups
+from penstock.broker.groups.settings import ClassicGroupSettings
 from penstock.broker.groups.share_service import ShareGroupService
 from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.streams.service import StreamsGroupService
+from penstock.broker.groups.tables import not_of_type
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
@@ -133,13 +132,11 @@ class GroupService:
             config.integer("group.max.session.timeout.ms"),
         )
         timers = Timers()
-        self.coordinator = ClassicCoordinator(settings, _new_member_id, timers, host.failures.caught)
+        self.coordinator = ClassicCoordinator(
+            settings, _new_member_id, timers, host.failures.caught, self._classic_members
+        )
         self.consumer = ConsumerGroupService(host, self.coordinator, timers)
         """The consumer groups (KIP-848)."""
-        self.classic_members = ClassicMembers(
-            self.consumer, settings, lambda: host.cluster.topics, lambda: str(uuid.uuid4())
-        )
-        """Handles the requests of classic members of consumer groups."""
         self.share = ShareGroupService(
             host,
             GroupTopicsView(host.cluster),
@@ -209,6 +206,13 @@ class GroupService:
         """Return True if a group is a consumer, share or streams group, except one of the service `but`."""
         return any(group_id in kind.groups for kind in self._modern if kind is not but)
 
+    def _classic_members(self, group_id: str) -> ClassicMembers | None:
+        """Return a consumer group with members, for a request of the classic protocol."""
+        group = self.consumer.groups.get(group_id)
+        if group is None or group.can_be_deleted:
+            return None
+        return ClassicMembers(self.consumer, self.store, group, self.coordinator.outbox)
+
     def _has_members(self, group_id: str) -> bool:
         """Return True if there is a classic group with members."""
         group = self.coordinator.groups.get(group_id)
@@ -257,11 +261,13 @@ class GroupService:
 
     # --- room --------------------------------------------------------------------------------------------
 
-    def has_room_for_member(self, request: Any, client_id: str) -> bool:
+    def _has_room_for_member(self, request: Any, client_id: str) -> bool:
         """Return True if the memory for a JoinGroup's member fits into the budget.
 
-        Memory that the member already uses is subtracted.
+        Memory that the member already uses is subtracted. A consumer group checks its own changes.
         """
+        if request.group_id in self.consumer.groups:
+            return True
         group = self.coordinator.groups.get(request.group_id)
         member = group.members.get(request.member_id) if group is not None else None
         size = sum(PROTOCOL_BYTES + len(each.name) + len(each.metadata) for each in request.protocols)
@@ -359,67 +365,57 @@ class GroupService:
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
-        """Handle JoinGroup; return the response, or a `Wait` that yields it later."""
-        group = self._consumer_group(request.group_id, now)
-        if group is not None:
-            return self._settled(now, self.classic_members.join, self.store, group, request, caller, now)
+        """Handle JoinGroup; return the response, or a `Wait` that yields it later.
+
+        A group of another type that has no members is replaced by a classic one. Share groups, and streams
+        groups with members, cannot be joined.
+
+        Raises:
+            KafkaError, StorageError: the group that is replaced could not be removed.
+        """
+        group_id = request.group_id
+        self._make_way(group_id)
+        if group_id in self.share.groups or group_id in self.streams.groups:
+            return refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not self._has_room_for_member(request, caller.client_id):
+            # Clients look for their coordinator again after a while, and find room or not.
+            return refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
         """Handle SyncGroup; return the response, or a `Wait` that yields it later."""
-        group = self._consumer_group(request.group_id, now)
-        if group is not None:
-            return self._settled(now, self.classic_members.sync, group, request, now)
         return self._ask(self.coordinator.sync, now, request)
 
     def keep_alive(self, request: HeartbeatRequest, now: float) -> ErrorCode:
         """Handle Heartbeat of the classic protocol; return NONE, or the error for the member."""
-        group = self._consumer_group(request.group_id, now)
-        if group is not None:
-            now_ms = self._host.clock.now_ms()
-            return self._settled(now, self.classic_members.heartbeat, group, request, now, now_ms)
-        with self.settling(now):
+        with self._settling(request.group_id, now):
             return self.coordinator.heartbeat(request, now)
 
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
         """Handle LeaveGroup; return the response."""
-        group = self._consumer_group(request.group_id, now)
-        if group is not None:
-            return self._settled(now, self.classic_members.leave, self.store, group, identities, now)
-        with self.settling(now):
+        with self._settling(request.group_id, now):
             return self.coordinator.leave(request, identities, now)
 
-    def _consumer_group(self, group_id: str, now: float) -> ConsumerGroup | None:
-        """Return the consumer group that must handle a classic request, or None if a classic group must."""
-        if self.classic_members.group(group_id) is None:
-            return None
-        self.settle(now)
-        return self.classic_members.group(group_id)
-
-    def _settled(self, now: float, method: Callable[..., T], *what: Any) -> T:
-        """Call a method, then store groups and send responses from the outbox, even if the method raises."""
-        try:
-            return method(*what)
-        finally:
-            self.settle(now)
-
-    def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
+    def _ask(self, method: Any, now: float, request: Any, *caller: Caller) -> Wait | Any:
         answer = PendingReply()
-        with self.settling(now):
-            method(*what, answer, now)
+        with self._settling(request.group_id, now):
+            method(request, *caller, answer, now)
         if answer.response is not None:
             return answer.response
         return Wait((answer,), _NEVER, answer=lambda: answer.response)
 
     @contextmanager
-    def settling(self, now: float) -> Iterator[None]:
+    def _settling(self, group_id: str, now: float) -> Iterator[None]:
         """Run a block that calls the coordinator: fire due timers before it, and empty the outbox after it.
 
         The outbox is emptied even if the block raises, since other requests may wait for their responses.
         """
-        self.coordinator.advance(now)
+        if group_id in self.consumer.groups:
+            self.settle(now)  # a timer that has fired may remove members, and make it a classic group
+        else:
+            self.coordinator.advance(now)
         try:
             yield
         finally:
@@ -528,43 +524,57 @@ class GroupService:
     def commit(
         self, group_id: str, commits: Sequence[tuple[PartitionKey, CommittedOffset]], now_ms: int
     ) -> None:
-        """Store offsets, then apply them.
+        """Store offsets, then apply them. A group that does not exist is created.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
             StorageError: the offsets could not be written; nothing has changed.
         """
         self.store.commit(group_id, commits, now_ms)
+        self._create_if_missing(group_id)
+
+    def _create_if_missing(self, group_id: str) -> None:
+        if group_id not in self.coordinator.groups and not self._is_modern(group_id, None):
+            self.coordinator.create(group_id)
 
     def check_commit(
         self,
         group_id: str,
         member_id: str,
+        instance_id: str | None,
         epoch: int,
         partitions: Iterable[PartitionKey],
+        now: float | None,
         *,
         has_epochs: bool = True,
-    ) -> bool:
-        """Check the member of an OffsetCommit to a consumer or streams group.
+    ) -> ErrorCode:
+        """Check an OffsetCommit or a TxnOffsetCommit; return NONE, or the error to respond with.
 
-        Returns True if the group is of one of these types, and False if another check has to follow.
-        `has_epochs` is False for API versions without member epochs.
-
-        Raises:
-            KafkaError: GROUP_ID_NOT_FOUND (69) for a share group, and those of the group's `check_commit`.
+        `epoch` is the member's epoch or generation; `has_epochs` is False for API versions without member
+        epochs. `now` is None for a TxnOffsetCommit: it has no errors for member epochs, does not renew the
+        session of a member (KIP-447), and is allowed if it names no member.
         """
+        if group_id in self.share.groups:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if now is None and epoch < 0 and not member_id and instance_id is None:
+            return ErrorCode.NONE
         consumer, streams = self.consumer.groups.get(group_id), self.streams.groups.get(group_id)
-        if consumer is not None:
-            topics = self._host.cluster.topics
-            known = [(topics[name].id, index) for name, index in partitions if name in topics]
-            consumer.check_commit(member_id, epoch, known, has_epochs=has_epochs)
-        elif streams is not None:
-            streams.check_commit(member_id, epoch, partitions, has_epochs=has_epochs)
-        elif group_id in self.share.groups:
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is a share group.")
-        else:
-            return False
-        return True
+        try:
+            if consumer is not None:
+                topics = self._host.cluster.topics
+                known = [(topics[name].id, index) for name, index in partitions if name in topics]
+                consumer.check_commit(member_id, epoch, known, has_epochs=has_epochs)
+            elif streams is not None:
+                streams.check_commit(member_id, epoch, partitions, has_epochs=has_epochs)
+            else:
+                error = self.coordinator.check_commit(group_id, member_id, instance_id, epoch, now)
+                is_missing = error == ErrorCode.GROUP_ID_NOT_FOUND
+                is_named = has_epochs and now is not None
+                return ErrorCode.ILLEGAL_GENERATION if is_missing and not is_named else error
+        except KafkaError as refusal:
+            is_stale = now is None and refusal.code == ErrorCode.STALE_MEMBER_EPOCH
+            return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
+        return ErrorCode.NONE
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Check the member of an OffsetFetch, if the group has member epochs and the request names a member.
@@ -575,38 +585,6 @@ class GroupService:
         group = self.consumer.groups.get(group_id) or self.streams.groups.get(group_id)
         if group is not None and not (member_id is None and epoch < 0):
             group.check_fetch(member_id or "", epoch)
-
-    def check_transactional_commit(
-        self,
-        group_id: str,
-        generation: int,
-        member_id: str,
-        instance_id: str | None,
-        partitions: Iterable[PartitionKey],
-    ) -> ErrorCode:
-        """Check a TxnOffsetCommit; return NONE, or the error to respond with.
-
-        The member's session is not renewed (KIP-447).
-        """
-        if group_id in self.share.groups:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if generation < 0 and not member_id and instance_id is None:
-            return ErrorCode.NONE
-        group = self.coordinator.groups.get(group_id)
-        if group_id in self.consumer.groups or group_id in self.streams.groups:
-            try:
-                self.check_commit(group_id, member_id, generation, partitions)
-            except KafkaError as refusal:
-                # The API is older than member epochs, and has no error for them.
-                is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
-                return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
-            return ErrorCode.NONE
-        if group is None or (generation < 0 and group.can_be_deleted):
-            return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-        error = group.roster.check_member(member_id, instance_id)
-        if not error and generation != group.generation:
-            error = ErrorCode.ILLEGAL_GENERATION
-        return error
 
     def commit_in_transaction(
         self,
@@ -626,8 +604,7 @@ class GroupService:
             StorageError: the offsets could not be written; nothing has changed.
         """
         self.store.commit_in_transaction(group_id, producer, commits, now_ms, verification)
-        if group_id not in self.coordinator.groups and not self._is_modern(group_id, None):
-            self.coordinator.create(group_id)
+        self._create_if_missing(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
         """Apply or drop the pending offsets of a producer whose transaction was committed or aborted.
@@ -644,7 +621,7 @@ class GroupService:
         """
         self.store.remove(group_id, partitions, now_ms)
 
-    def make_way(self, group_id: str) -> None:
+    def _make_way(self, group_id: str) -> None:
         """Replace a consumer or streams group without members by a classic one.
 
         A classic member is about to join the group.

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from penstock.broker.groups.missing import not_found, not_of_type
 from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
+from penstock.broker.groups.records import ShareGroupKey
+from penstock.broker.groups.settings import ShareGroupSettings
 from penstock.broker.groups.share.coordinator import (
     SHARE,
     ShareGroupCoordinator,
     SharePlan,
 )
 from penstock.broker.groups.share.group import ShareGroup
-from penstock.broker.groups.share.key_types import SHARE_KEYS
-from penstock.broker.groups.share.settings import ShareGroupSettings
 from penstock.broker.groups.share.state import ShareInitialization, TopicPartitions, Topics
+from penstock.broker.groups.tables import not_found, not_of_type
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -57,7 +57,7 @@ class ShareGroupService:
         self._is_other = is_other
         self.coordinator = ShareGroupCoordinator(self.settings_of, view, timers)
         self._settings = GroupSettingsOf(host, SHARE, self._make_settings)
-        self.planned = PlannedGroups(host, self.coordinator, LateRecords(SHARE_KEYS, _records), SHARE)
+        self.planned = PlannedGroups(host, self.coordinator, LateRecords(ShareGroupKey, _records), SHARE)
 
     @property
     def groups(self) -> dict[str, ShareGroup]:

@@ -1,4 +1,4 @@
-"""Functions on all groups of a coordinator: their memory, listing, and restoring from records."""
+"""Functions on groups of any type: memory, listing, restoring from records, messages about missing groups."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ class _State(Protocol):
     def apply(self, change: Any) -> None: ...
 
 
-class PlannedGroup(Protocol):
+class ListedGroup(Protocol):
+    """A group of any type, as `listed` uses it."""
+
+    @property
+    def state(self) -> str: ...
+
+
+class PlannedGroup(ListedGroup, Protocol):
     """A consumer, share or streams group, as the functions of this module use it."""
 
     @property
     def id(self) -> str: ...
-    @property
-    def state(self) -> str: ...
     @property
     def stored(self) -> Any:
         """Return the state according to the stored records."""
 
 
 G = TypeVar("G", bound=PlannedGroup)
+L = TypeVar("L", bound=ListedGroup)
 
 
 def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
@@ -33,8 +39,8 @@ def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
 
 
 def listed(
-    groups: Mapping[str, G], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
-) -> list[G]:
+    groups: Mapping[str, L], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> list[L]:
     """Return the groups in the given states and of the given types, ignoring case; no filter matches all."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
@@ -55,3 +61,13 @@ def restored(stored: Mapping[Any, Any], make: Callable[[str], G]) -> dict[str, G
                 groups[group_id] = make(group_id)
             groups[group_id].stored.apply(change)
     return groups
+
+
+def not_found(group_id: str) -> str:
+    """Return the error message for a group that does not exist."""
+    return f"Group {group_id} not found."
+
+
+def not_of_type(group_id: str, group_type: str) -> str:
+    """Return the error message for a group of another type than `group_type`, such as "share"."""
+    return f"Group {group_id} is not a {group_type} group."

@@ -13,7 +13,7 @@ from penstock.broker.context import Context
 from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
-from penstock.broker.groups.missing import not_found, not_of_type
+from penstock.broker.groups.tables import not_found, not_of_type
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_response

@@ -34,23 +34,15 @@ def join_group(request: JoinGroupRequest, context: Context[ServingNode]) -> Any:
     version = context.version
     if version < JOIN_GROUP_TWO_TIMEOUTS_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
+    caller = Caller(context.session.client_id or "", f"/{context.session.client_address}", version)
     try:
         service.open(request.group_id)
-        service.make_way(request.group_id)
-        if request.group_id in service.share.groups or request.group_id in service.streams.groups:
-            return _fit(refused_join("", ErrorCode.INCONSISTENT_GROUP_PROTOCOL), version)
+        outcome = service.join(request, caller, context.now)
     except KafkaError as error:
-        return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
+        outcome = refused_join(request.member_id, ErrorCode(error.code))
     except StorageError as error:
         logger.error("%s", error)
-        return _fit(refused_join(request.member_id, ErrorCode.NOT_COORDINATOR), version)
-    client_id, address = context.session.client_id or "", f"/{context.session.client_address}"
-    is_classic = service.classic_members.group(request.group_id) is None
-    if is_classic and not service.has_room_for_member(request, client_id):
-        # Clients look for their coordinator again after a while, and find room or not.
-        refused = refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return _fit(refused, version)
-    outcome = service.join(request, Caller(client_id, address, version), context.now)
+        outcome = refused_join(request.member_id, ErrorCode.NOT_COORDINATOR)
     if isinstance(outcome, Wait):
         give = outcome.answer
         assert give is not None

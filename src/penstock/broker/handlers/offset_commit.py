@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
-GROUP_ID_NOT_FOUND_SINCE = 9
+MEMBER_EPOCHS_SINCE = 9
 
 
 def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -> OffsetCommitResponse:
@@ -124,31 +124,23 @@ def _commit(
     if len(group_id.encode()) > STRING_BYTES_MAX:
         return ErrorCode.INVALID_GROUP_ID
     try:
-        group = service.open(group_id)
+        service.open(group_id)
         service.settle(context.now)
-        is_modern = service.check_commit(
+        error = service.check_commit(
             group_id,
             request.member_id,
+            request.group_instance_id,
             generation,
             [partition for partition, _ in commits],
-            has_epochs=context.version >= GROUP_ID_NOT_FOUND_SINCE,
+            context.now,
+            has_epochs=context.version >= MEMBER_EPOCHS_SINCE,
         )
-        if is_modern:
-            pass
-        elif group is None:
-            if generation >= 0:
-                is_new = context.version >= GROUP_ID_NOT_FOUND_SINCE
-                return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
-        else:
-            error = group.check_commit(request.member_id, request.group_instance_id, generation, context.now)
-            if error:
-                return error
-        if commits and not service.has_room_for_offsets(group_id, commits):
-            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+        if not error and not service.has_room_for_offsets(group_id, commits):
+            error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+        if error:
+            return error
         if commits:
             service.commit(group_id, commits, context.now_ms)
-            if group is None and not is_modern:
-                service.coordinator.create(group_id)
     except KafkaError as failure:
         return storing_error(failure)
     except StorageError as failure:

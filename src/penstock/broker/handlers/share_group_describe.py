@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.metadata_view import by_topic
+from penstock.broker.groups.settings import SIMPLE
 from penstock.broker.groups.share.coordinator import GROUP_BYTES
 from penstock.broker.groups.share.group import ShareGroup
-from penstock.broker.groups.share.settings import SIMPLE
 from penstock.broker.groups.share.state import MEMBER_BYTES
 from penstock.broker.handlers.describe_groups import describe_kind, missing_message
 from penstock.broker.handlers.share_groups import has_share_groups, open_group

@@ -86,12 +86,13 @@ def _commit(
         # Before the group is asked, as in Apache Kafka: a commit that is refused leaves the partition added.
         permission = join(partition, request.producer_id, request.producer_epoch, 0, joining)
         service.settle(context.now)
-        error = service.check_transactional_commit(
+        error = service.check_commit(
             group_id,
-            request.generation_id_or_member_epoch,
             request.member_id,
             request.group_instance_id,
+            request.generation_id_or_member_epoch,
             [partition for partition, _ in commits],
+            now=None,
         )
         if not error and not service.has_room_for_offsets(group_id, commits):
             error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE

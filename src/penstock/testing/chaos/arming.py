@@ -202,8 +202,7 @@ def expel_members(node: Node) -> None:
     for group_id, group in list(service.coordinator.groups.items()):
         members: list[Any] = [MemberIdentity(member_id=each) for each in group.members]
         if members:
-            with service.settling(now):
-                service.coordinator.leave(LeaveGroupRequest(group_id=group_id), members, now)
+            service.leave(LeaveGroupRequest(group_id=group_id), members, now)
     for group_id, newer in list(service.consumer.groups.items()):
         for member_id in list(newer.stored.subscriptions):
             with contextlib.suppress(PenstockError):

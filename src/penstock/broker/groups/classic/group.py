@@ -1,5 +1,6 @@
 """One classic group: a state machine whose inputs are requests and timers, and whose outputs are responses.
 
+The coordinator checks requests before it passes them on, through the interface `coordinator.JoinableGroup`.
 This module does no I/O and has no clock. Requests come in with `now`, in seconds of the monotonic clock;
 responses and groups to be stored go into a `GroupOutbox`; deadlines are timers. The states and their
 transitions are the tables in `states`.
@@ -14,12 +15,12 @@ them to rejoin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.coordination.timers import Timer, Timers
-from penstock.broker.groups.classic.member import Caller, Member, Ticket, protocols_of
+from penstock.broker.groups.classic.member import Caller, Member, Tally, Ticket, check_ids, protocols_of
 from penstock.broker.groups.classic.roster import Roster
 from penstock.broker.groups.classic.states import (
     BYPASSES,
@@ -39,8 +40,8 @@ from penstock.protocol.messages.join_group_response import JoinGroupResponse, Jo
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.classic.outbox import GroupOutbox
-    from penstock.broker.groups.classic.settings import ClassicGroupSettings
+    from penstock.broker.groups.settings import ClassicGroupSettings
+    from penstock.protocol.message import Message
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
@@ -49,15 +50,6 @@ CONSUMER = "consumer"
 
 SKIPPED_ASSIGNMENT_SINCE = 9
 """The first version of JoinGroup whose response can ask the leader to skip the assignment (KIP-814)."""
-
-MEMBER_ID_REQUIRED_SINCE = 4
-"""The first version of JoinGroup in which a new member gets its id with MEMBER_ID_REQUIRED (KIP-394)."""
-
-ID_NAME_CHARACTERS_MAX = 255
-"""The most characters of a client id or instance id that go into a new member id.
-
-A member id is stored, and sent in responses, as a string of at most 32,767 bytes. A client id may be as long.
-"""
 
 JOIN_RETRY_S = 1.0
 """The shortest time, in seconds, until a group checks again for static members that have rejoined.
@@ -72,6 +64,30 @@ NEW_MEMBER_TIMEOUT_S = 300.0
 _NONE = ErrorCode.NONE
 
 
+class GroupOutbox:
+    """Collects the output of groups: the caller stores the groups first, then sends the responses, in order.
+
+    Groups append to it; the service that does the I/O takes from it.
+    """
+
+    def __init__(self) -> None:
+        self.saves: list[ClassicGroup] = []
+        self.replies: list[tuple[Ticket, Message]] = []
+        self.unused: list[ClassicGroup] = []
+        """Groups without members that have never had a generation."""
+        self.given_away: dict[tuple[str, str], ClassicGroup] = {}
+        """The group of every member id that was assigned (MEMBER_ID_REQUIRED) and has not joined yet, by
+        (group id, member id), the oldest first."""
+        self.tally = Tally()
+
+    def take(self) -> tuple[list[ClassicGroup], list[tuple[Ticket, Message]]]:
+        """Return and remove the groups to be stored and the responses to be sent."""
+        taken = self.saves, self.replies
+        if self.saves or self.replies:
+            self.saves, self.replies = [], []
+        return taken
+
+
 class ClassicGroup:
     """The members of a classic group, its generation and its state.
 
@@ -83,7 +99,7 @@ class ClassicGroup:
         group_id: str,
         settings: ClassicGroupSettings,
         timers: Timers,
-        outbox: GroupOutbox[ClassicGroup],
+        outbox: GroupOutbox,
         new_id: Callable[[str], str],
         timer_failed: Callable[[ClassicGroup, float], None] | None = None,
     ) -> None:
@@ -141,34 +157,22 @@ class ClassicGroup:
         """Return the error for requests of this kind in the present state, or NONE if they are allowed."""
         return REFUSALS.get((ask, self.state), _NONE)
 
-    # --- JoinGroup ---------------------------------------------------------------------------------------
+    # --- the interface `JoinableGroup` ------------------------------------------------------------------
 
-    def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """Handle JoinGroup: add a member, or let an existing member take part in the current rebalance."""
-        member_id = request.member_id
-        if not self._has_room_for(member_id):
-            self._refuse(ticket, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
-            self._drop(member_id)
-            self.go_on(now)
-        elif not self.accepts(request):
-            self._refuse(ticket, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        elif member_id:
-            self._join_known(request, caller, ticket, now)
-        elif request.group_instance_id is not None:
-            new_id = self._new_id(request.group_instance_id[:ID_NAME_CHARACTERS_MAX])
-            if request.group_instance_id in self.roster.instances:
-                self._replace(request, caller, ticket, new_id, now)
-            else:
-                self._add(request, caller, ticket, new_id, now)
-        else:
-            new_id = self._new_id(caller.client_id[:ID_NAME_CHARACTERS_MAX])
-            if caller.version >= MEMBER_ID_REQUIRED_SINCE:
-                self._give_id(new_id, request.session_timeout_ms, now)
-                self._refuse(ticket, new_id, ErrorCode.MEMBER_ID_REQUIRED)
-            else:
-                self._add(request, caller, ticket, new_id, now)
+    @property
+    def instances(self) -> Mapping[str, str]:
+        """The member ids of static members, by instance id."""
+        return self.roster.instances
 
-    def _has_room_for(self, member_id: str) -> bool:
+    def generation_of(self, member_id: str) -> int:
+        """Return the generation that a member has to name."""
+        return self.generation
+
+    def protocol_of(self, member_id: str) -> tuple[str | None, str | None]:
+        """Return the protocol type and the protocol that a member may name in SyncGroup."""
+        return self.protocol_type, self.protocol
+
+    def has_room_for(self, member_id: str) -> bool:
         """Return True if a member may join without exceeding the group's maximum size.
 
         During a rebalance only members that have rejoined count, so that the latest ones are refused.
@@ -183,17 +187,63 @@ class ClassicGroup:
             ) or self.roster.waiting_to_join < size
         return member_id in self.members or len(self.members) < size
 
-    def accepts(self, request: JoinGroupRequest) -> bool:
-        """Return True if all members, and the sender of this JoinGroup, have a protocol in common."""
+    def accepts(self, protocol_type: str, protocols: Collection[str]) -> bool:
+        """Return True if all members, and one with these protocols, have a protocol in common."""
         if self.state is State.EMPTY:
-            return bool(request.protocol_type and request.protocols)
-        if request.protocol_type != self.protocol_type:
+            return bool(protocol_type and protocols)
+        return protocol_type == self.protocol_type and any(map(self.roster.has_in_common, protocols))
+
+    def give_id(self, request: JoinGroupRequest, caller: Caller, now: float) -> str:
+        """Return a new member id, which its client has to use for joining before its session timeout."""
+
+        def expire(at: float) -> None:
+            self.forget_id(member_id, at)
+
+        member_id = self._new_id(caller.client_id)
+        timer = self.pending[member_id] = Timer(expire, self._timer_failed)
+        self._outbox.given_away[self.id, member_id] = self
+        self._timers.set(timer, now + request.session_timeout_ms / 1000)
+        return member_id
+
+    def withdraw(self, member_id: str) -> bool:
+        """Withdraw a member id that was assigned but not used; return True if there was such an id."""
+        timer = self.pending.pop(member_id, None)
+        if timer is None:
             return False
-        return any(self.roster.has_in_common(protocol.name) for protocol in request.protocols)
+        timer.end()
+        self._outbox.given_away.pop((self.id, member_id), None)
+        return True
+
+    def refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
+        """Answer a JoinGroup with an error."""
+        self._outbox.replies.append((ticket, refused_join(member_id, error)))
+
+    def heartbeat(self, member_id: str, now: float) -> ErrorCode:
+        """Handle Heartbeat: renew the session of a member; return the error to respond with, or NONE."""
+        self.renew(self.members[member_id], now)
+        return self.refusal(RequestKind.HEARTBEAT)
+
+    def leave(self, member_id: str) -> None:
+        """Remove a member; the caller then calls `members_have_gone`."""
+        self._dismiss(self.members[member_id])
+
+    # --- JoinGroup ---------------------------------------------------------------------------------------
+
+    def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
+        """Handle JoinGroup: add a member, or let an existing member take part in the current rebalance."""
+        instance_id = request.group_instance_id
+        if request.member_id:
+            self._join_known(request, caller, ticket, now)
+            return
+        new_id = self._new_id(caller.client_id if instance_id is None else instance_id)
+        if instance_id in self.instances:
+            self._replace(request, caller, ticket, new_id, now)
+        else:
+            self._add(request, caller, ticket, new_id, now)
 
     def forget_id(self, member_id: str, now: float) -> None:
         """Withdraw a member id that was assigned but not used, so that a JoinGroup with it is refused."""
-        self._withdraw(member_id)
+        self.withdraw(member_id)
         if not self.members and not self.pending and not self.generation and self.state is State.EMPTY:
             self._outbox.unused.append(self)
         self.go_on(now)
@@ -203,9 +253,9 @@ class ClassicGroup:
         if member_id in self.pending:
             self._add(request, caller, ticket, member_id, now)
             return
-        error = self.roster.check_member(member_id, request.group_instance_id)
+        error = check_ids(self.members, self.instances, member_id, request.group_instance_id)
         if error:
-            self._refuse(ticket, member_id, error)
+            self.refuse(ticket, member_id, error)
             return
         member = self.members[member_id]
         protocols = protocols_of([(protocol.name, protocol.metadata) for protocol in request.protocols])
@@ -214,7 +264,7 @@ class ClassicGroup:
         if decision is Rejoin.REPEAT:
             self._answer_join(member, self._joined(member), ticket)
         elif decision is Rejoin.RESET:
-            self._refuse(ticket, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+            self.refuse(ticket, member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         else:
             self._update(member, request, ticket)
             if decision is Rejoin.REBALANCE:
@@ -225,7 +275,7 @@ class ClassicGroup:
     def _add(
         self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, member_id: str, now: float
     ) -> None:
-        self._withdraw(member_id)
+        self.withdraw(member_id)
         if not self.members:
             self.protocol_type = request.protocol_type
         member = self._new_member(member_id, request, caller)
@@ -314,26 +364,9 @@ class ClassicGroup:
         """Restart a member's session timeout."""
         self._timers.set(member.session, now + member.session_timeout_ms / 1000)
 
-    def _give_id(self, member_id: str, session_timeout_ms: int, now: float) -> None:
-        def expire(at: float) -> None:
-            self.forget_id(member_id, at)
-
-        timer = self.pending[member_id] = Timer(expire, self._timer_failed)
-        self._outbox.given_away[self.id, member_id] = self
-        self._timers.set(timer, now + session_timeout_ms / 1000)
-
-    def _withdraw(self, member_id: str) -> bool:
-        """Withdraw a member id that was assigned but not used; return True if there was such an id."""
-        timer = self.pending.pop(member_id, None)
-        if timer is None:
-            return False
-        timer.end()
-        self._outbox.given_away.pop((self.id, member_id), None)
-        return True
-
     def _dismiss(self, member: Member) -> None:
         if member.join_ticket is not None:
-            self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            self.refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
         if member.sync_ticket is not None:
             self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self.roster.remove(member)
@@ -342,15 +375,9 @@ class ClassicGroup:
         """Answer the waiting requests of a replaced static member with FENCED_INSTANCE_ID."""
         fenced = ErrorCode.FENCED_INSTANCE_ID
         if member.join_ticket is not None:
-            self._refuse(member.join_ticket, member.id, fenced)
+            self.refuse(member.join_ticket, member.id, fenced)
         if member.sync_ticket is not None:
             self._answer_sync(member, fenced)
-
-    def _drop(self, member_id: str) -> None:
-        member = self.members.get(member_id)
-        if member is not None:
-            self.roster.remove(member)
-        self._withdraw(member_id)
 
     def _session_is_over(self, member: Member, now: float) -> None:
         waits = member.join_ticket is not None or member.sync_ticket is not None
@@ -460,12 +487,14 @@ class ClassicGroup:
 
     # --- SyncGroup ---------------------------------------------------------------------------------------
 
-    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """Handle SyncGroup: store the leader's assignments, and answer a member with its assignment."""
-        error = self._check_sync(request)
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> ErrorCode:
+        """Handle SyncGroup: store the leader's assignments, and answer a member with its assignment.
+
+        Returns the error to respond with instead, or NONE.
+        """
+        error = self.refusal(RequestKind.SYNC)
         if error:
-            self._outbox.replies.append((ticket, SyncGroupResponse(error_code=error)))
-            return
+            return error
         member = self.members[request.member_id]
         if member.sync_ticket is not None:
             self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -485,18 +514,7 @@ class ClassicGroup:
                 if one.sync_ticket is not None:
                     self._answer_sync(one)
                     self.renew(one, now)
-
-    def _check_sync(self, request: SyncGroupRequest) -> ErrorCode:
-        error = self.roster.check_member(request.member_id, request.group_instance_id)
-        if error:
-            return error
-        if request.generation_id != self.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        if request.protocol_type not in (None, self.protocol_type):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if request.protocol_name not in (None, self.protocol):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return self.refusal(RequestKind.SYNC)
+        return _NONE
 
     def was_not_stored(self, now: float) -> None:
         """Begin a rebalance because the group could not be stored, so that no member uses its assignment."""
@@ -504,54 +522,6 @@ class ClassicGroup:
             for member in self.members.values():
                 member.assignment = b""
             self._rebalance(Cause.NOT_STORED, now)
-
-    # --- Heartbeat, LeaveGroup, OffsetCommit -------------------------------------------------------------
-
-    def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Handle Heartbeat: renew the session of a member; return the error to respond with, or NONE."""
-        error = self.roster.check_member(member_id, instance_id)
-        if error:
-            return error
-        if generation != self.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        self.renew(self.members[member_id], now)
-        return self.refusal(RequestKind.HEARTBEAT)
-
-    def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Handle LeaveGroup: remove a member by its id, or, for administrators, by only its instance id.
-
-        Returns the error to respond with, or NONE. The caller then calls `members_have_gone` once for all
-        members that leave together.
-        """
-        if not member_id:
-            holder = self.roster.instances.get(instance_id) if instance_id is not None else None
-            if holder is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            member_id = holder
-        elif self._withdraw(member_id):
-            return _NONE
-        else:
-            error = self.roster.check_member(member_id, instance_id)
-            if error:
-                return error
-        self._dismiss(self.members[member_id])
-        return _NONE
-
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Check an OffsetCommit; return NONE and renew the session, or return the error to respond with."""
-        if generation < 0 and self.state is State.EMPTY:
-            return _NONE
-        if generation < 0 and not member_id and instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        error = self.roster.check_member(member_id, instance_id)
-        if error:
-            return error
-        if generation != self.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-        error = self.refusal(RequestKind.COMMIT)
-        if not error:
-            self.renew(self.members[member_id], now)
-        return error
 
     # --- exceptions --------------------------------------------------------------------------------------
 
@@ -609,7 +579,7 @@ class ClassicGroup:
         Clients then join as new members; committed offsets stay. The members' metadata is not read here.
         """
         for member_id in list(self.pending):
-            self._withdraw(member_id)
+            self.withdraw(member_id)
         members = self.roster.clear()
         self._is_first = self._has_grown = self._is_recovering = False
         self.protocol = None
@@ -620,7 +590,7 @@ class ClassicGroup:
         self._outbox.saves.append(self)
         for member in members:
             if member.join_ticket is not None:
-                self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+                self.refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
@@ -630,7 +600,7 @@ class ClassicGroup:
         """Let a member's JoinGroup wait; answer an older one that still waits with REBALANCE_IN_PROGRESS."""
         older = self.roster.wait_to_join(member, ticket)
         if older is not None:
-            self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
+            self.refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
 
     def _answer_join(self, member: Member, response: JoinGroupResponse, ticket: Ticket) -> None:
         self.roster.stop_waiting(member)
@@ -641,9 +611,6 @@ class ClassicGroup:
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         self._wait_to_join(member, ticket)
-
-    def _refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
-        self._outbox.replies.append((ticket, refused_join(member_id, error)))
 
     def _joined(self, member: Member, *, with_members: bool = True) -> JoinGroupResponse:
         members: list[JoinGroupResponseMember] = []
@@ -740,7 +707,7 @@ class ClassicGroup:
         """Ask waiting members to rejoin, and end this group, because a consumer group replaces it."""
         for member in self.members.values():
             if member.join_ticket is not None:
-                self._refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
+                self.refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
                 self.roster.stop_waiting(member)
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -750,14 +717,14 @@ class ClassicGroup:
         """Mark the group as deleted, and withdraw member ids that were assigned but not used."""
         self._go(Cause.DELETED)
         for member_id in list(self.pending):
-            self._withdraw(member_id)
+            self.withdraw(member_id)
 
     def disband(self) -> None:
         """Remove all members, in any state. The group must not be used afterwards."""
         for member in list(self.members.values()):
             self._dismiss(member)
         for member_id in list(self.pending):
-            self._withdraw(member_id)
+            self.withdraw(member_id)
         for timer in (self._join_timer, self._sync_timer):
             timer.stop()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.printable import printable
+from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timer
@@ -127,6 +128,22 @@ class Member:
     def metadata(self, protocol: str | None) -> bytes:
         """Return the member's metadata for a protocol, or empty bytes if it does not support the protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+
+def check_ids(
+    members: Container[str], instances: Mapping[str, str], member_id: str, instance_id: str | None
+) -> ErrorCode:
+    """Check the ids in a request; return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+
+    `instances` has the member ids of static members, by instance id.
+    """
+    if instance_id is not None:
+        holder = instances.get(instance_id)
+        if holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if holder != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if member_id in members else ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def vote(members: Iterable[Member], supported: dict[str, int], size: int, preferred: Member) -> str:

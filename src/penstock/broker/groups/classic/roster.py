@@ -16,7 +16,6 @@ from penstock.broker.groups.classic.member import (
     topics_of_subscription,
     vote,
 )
-from penstock.protocol.error_codes import ErrorCode
 
 
 class Roster:
@@ -35,16 +34,6 @@ class Roster:
         self._tally = tally
         self._supported: dict[str, int] = {}
         """The number of members that support each protocol, by the protocol's name."""
-
-    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Check the ids in a request; return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
-        if instance_id is not None:
-            holder = self.instances.get(instance_id)
-            if holder is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            if holder != member_id:
-                return ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def enrol(self, member: Member) -> None:
         """Add a member, replacing one with the same id, since a stored group may have a member twice."""

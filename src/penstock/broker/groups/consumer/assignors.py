@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.broker.groups.consumer.settings import RANGE, UNIFORM
 from penstock.broker.groups.consumer.state import Partition
+from penstock.broker.groups.settings import RANGE, UNIFORM
 
 BALANCING_PASSES = 16
 """The most passes in which `uniform` moves partitions between members with different subscriptions."""

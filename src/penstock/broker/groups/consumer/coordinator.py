@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timer, Timers
-from penstock.broker.groups.consumer.draft import Draft
-from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult, Matcher
-from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
+from penstock.broker.groups.consumer.group import ConsumerGroup, Draft, Heartbeat, HeartbeatResult, Matcher
 from penstock.broker.groups.consumer.state import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -29,6 +27,7 @@ from penstock.broker.groups.consumer.state import (
     removal,
 )
 from penstock.broker.groups.metadata_view import TopicsView
+from penstock.broker.groups.settings import ConsumerGroupSettings
 from penstock.broker.groups.tables import listed, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for

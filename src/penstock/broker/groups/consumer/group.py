@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.consumer.assignors import Subscriber, assign
-from penstock.broker.groups.consumer.draft import Draft
 from penstock.broker.groups.consumer.reconciliation import reconcile
-from penstock.broker.groups.consumer.settings import (
-    ASSIGNOR_NAMES,
-    REGEX_REFRESH_MIN_S,
-    ConsumerGroupSettings,
-)
 from penstock.broker.groups.consumer.state import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -40,9 +35,17 @@ from penstock.broker.groups.consumer.state import (
 )
 from penstock.broker.groups.metadata_view import TopicsView, counts_of, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.broker.groups.settings import (
+    ASSIGNOR_NAMES,
+    REGEX_REFRESH_MIN_S,
+    ConsumerGroupSettings,
+)
 from penstock.errors import KafkaError
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
+
+Draft: TypeAlias = drafts.Draft[GroupState]
+"""A consumer group as one request or timer would change it, before the change is stored."""
 
 Matcher = Callable[[str], bool]
 """Returns True if a regular expression matches the whole of a topic name."""
@@ -138,7 +141,7 @@ class ConsumerGroup:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
                 FENCED_INSTANCE_ID (82), UNRELEASED_INSTANCE_ID (111) or INVALID_REGULAR_EXPRESSION (128).
         """
-        draft = Draft(self.stored) if draft is None else draft
+        draft = drafts.Draft(self.stored) if draft is None else draft
         self._check_room(beat.member_id, draft.state, settings)
         if beat.instance_id is None:
             self._check_dynamic(beat, draft.state)
@@ -359,7 +362,7 @@ class ConsumerGroup:
             raise unknown_member(self.id, member_id)
         if epoch == LEAVE_EPOCH:
             return self.remove([member_id], view)
-        draft = Draft(self.stored)
+        draft = drafts.Draft(self.stored)
         current = self.stored.current(member_id)
         draft.make(
             SetCurrent(
@@ -377,7 +380,7 @@ class ConsumerGroup:
 
     def remove(self, member_ids: Iterable[str], view: TopicsView) -> Draft:
         """Return the changes that remove members."""
-        draft = Draft(self.stored)
+        draft = drafts.Draft(self.stored)
         regexes = []
         for member_id in member_ids:
             regexes.append(draft.state.subscriptions[member_id].regex)
@@ -437,7 +440,7 @@ class ConsumerGroup:
 
         Returns the changes. A regular expression that takes too long to match matches no topics.
         """
-        draft = Draft(self.stored)
+        draft = drafts.Draft(self.stored)
         self.refreshed_at, self.matched_version = now, view.version
         names = [name for name in view.topics if may_see(name)]
         has_changed = False

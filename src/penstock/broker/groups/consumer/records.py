@@ -10,15 +10,6 @@ from collections.abc import Iterable, Mapping
 
 from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.consumer import state
-from penstock.broker.groups.consumer.key_types import (
-    CURRENT_KEY,
-    GROUP_KEY,
-    MEMBER_KEY,
-    METADATA_KEY,
-    REGEX_KEY,
-    TARGET_KEY,
-    TARGET_MEMBER_KEY,
-)
 from penstock.broker.groups.consumer.state import (
     Change,
     ConsumerSubscription,
@@ -29,6 +20,7 @@ from penstock.broker.groups.consumer.state import (
 )
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes, StoredKey, key_bytes
+from penstock.broker.groups.records import ConsumerGroupKey as Key
 from penstock.errors import DecodeError
 from penstock.protocol.message import Message
 from penstock.protocol.messages import consumer_group_current_member_assignment_value as current_value
@@ -69,7 +61,7 @@ def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
     for change in changes:
         if isinstance(change, state.SetEpoch) and change.value is None:
             key = ConsumerGroupPartitionMetadataKey(group_id=group_id)
-            records.append((key_bytes(METADATA_KEY, key), None))
+            records.append((key_bytes(Key.METADATA, key), None))
         records.append(_RECORDS.record_of(group_id, change))
     return records
 
@@ -151,7 +143,7 @@ def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredK
     Raises:
         DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
-    if key_type == METADATA_KEY:
+    if key_type == Key.METADATA:
         # Apache Kafka 4.0 stored the topics of a group; its later releases and Penstock have a hash of them.
         return (key_type, ConsumerGroupPartitionMetadataKey.decode(key, 0).group_id, ""), None
     return _RECORDS.read(key_type, key, value)
@@ -231,24 +223,24 @@ def _read_epoch(body: bytes) -> tuple[int, int]:
 
 _RECORDS = RecordTypes(
     "consumer group",
-    RecordType(MEMBER_KEY, state.SetSubscription, ConsumerGroupMemberMetadataKey, _member, _read_member),
+    RecordType(Key.MEMBER, state.SetSubscription, ConsumerGroupMemberMetadataKey, _member, _read_member),
     RecordType(
-        TARGET_MEMBER_KEY, state.SetTarget, ConsumerGroupTargetAssignmentMemberKey, _target, _read_target
+        Key.TARGET_MEMBER, state.SetTarget, ConsumerGroupTargetAssignmentMemberKey, _target, _read_target
     ),
     RecordType(
-        CURRENT_KEY, state.SetCurrent, ConsumerGroupCurrentMemberAssignmentKey, _current, _read_current
+        Key.CURRENT, state.SetCurrent, ConsumerGroupCurrentMemberAssignmentKey, _current, _read_current
     ),
     RecordType(
-        REGEX_KEY,
+        Key.REGEX,
         state.SetRegex,
         ConsumerGroupRegularExpressionKey,
         _regex,
         _read_regex,
         "regular_expression",
     ),
-    RecordType(GROUP_KEY, state.SetEpoch, ConsumerGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(Key.GROUP, state.SetEpoch, ConsumerGroupMetadataKey, _epoch, _read_epoch, ""),
     RecordType(
-        TARGET_KEY,
+        Key.TARGET,
         state.SetTargetEpoch,
         ConsumerGroupTargetAssignmentMetadataKey,
         _target_epoch,

@@ -14,7 +14,7 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.metadata_view import TopicsView
-from penstock.broker.groups.missing import not_of_type
+from penstock.broker.groups.settings import ShareGroupSettings
 from penstock.broker.groups.share.group import (
     Draft,
     InitializeStates,
@@ -22,7 +22,6 @@ from penstock.broker.groups.share.group import (
     ShareGroup,
     ShareHeartbeat,
 )
-from penstock.broker.groups.share.settings import ShareGroupSettings
 from penstock.broker.groups.share.state import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -30,7 +29,7 @@ from penstock.broker.groups.share.state import (
     ShareInitialization,
     removal,
 )
-from penstock.broker.groups.tables import listed, restored, size_of
+from penstock.broker.groups.tables import listed, not_of_type, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.metadata_view import Partition, TopicsView, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.broker.groups.settings import ShareGroupSettings
 from penstock.broker.groups.share.assignor import Subscriber, assign
-from penstock.broker.groups.share.settings import ShareGroupSettings
 from penstock.broker.groups.share.state import (
     JOIN_EPOCH,
     NO_TIME,

@@ -11,15 +11,8 @@ from collections.abc import Iterable
 from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.metadata_view import Partition, by_topic
 from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes
+from penstock.broker.groups.records import ShareGroupKey as Key
 from penstock.broker.groups.share import state
-from penstock.broker.groups.share.key_types import (
-    CURRENT_KEY,
-    GROUP_KEY,
-    MEMBER_KEY,
-    PARTITIONS_KEY,
-    TARGET_KEY,
-    TARGET_MEMBER_KEY,
-)
 from penstock.broker.groups.share.state import (
     Change,
     Current,
@@ -166,14 +159,14 @@ def _read_infos(topics: Iterable[partitions_value.TopicPartitionsInfo]) -> dict[
 
 _RECORDS = RecordTypes(
     "share group",
-    RecordType(MEMBER_KEY, state.SetMember, ShareGroupMemberMetadataKey, _member, _read_member),
+    RecordType(Key.MEMBER, state.SetMember, ShareGroupMemberMetadataKey, _member, _read_member),
     RecordType(
-        TARGET_MEMBER_KEY, state.SetTarget, ShareGroupTargetAssignmentMemberKey, _target, _read_target
+        Key.TARGET_MEMBER, state.SetTarget, ShareGroupTargetAssignmentMemberKey, _target, _read_target
     ),
-    RecordType(CURRENT_KEY, state.SetCurrent, ShareGroupCurrentMemberAssignmentKey, _current, _read_current),
-    RecordType(GROUP_KEY, state.SetEpoch, ShareGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(Key.CURRENT, state.SetCurrent, ShareGroupCurrentMemberAssignmentKey, _current, _read_current),
+    RecordType(Key.GROUP, state.SetEpoch, ShareGroupMetadataKey, _epoch, _read_epoch, ""),
     RecordType(
-        TARGET_KEY,
+        Key.TARGET,
         state.SetTargetEpoch,
         ShareGroupTargetAssignmentMetadataKey,
         _target_epoch,
@@ -181,7 +174,7 @@ _RECORDS = RecordTypes(
         "",
     ),
     RecordType(
-        PARTITIONS_KEY,
+        Key.PARTITIONS,
         state.SetInitialization,
         ShareGroupStatePartitionMetadataKey,
         _initialization,

@@ -9,12 +9,21 @@ from __future__ import annotations
 from typing import TypeVar
 
 from penstock.broker.coordination.records import KeyAndValue, stored_version
+from penstock.broker.coordination.state_topic import StateTopicLayout
 from penstock.broker.groups.share_state.batches import StateBatch
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import SharePartitionState, ShareStateChange, Update
+from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
 from penstock.protocol.messages import share_snapshot_value, share_update_value
 from penstock.protocol.messages.share_snapshot_key import ShareSnapshotKey
 from penstock.protocol.messages.share_update_key import ShareUpdateKey
+
+LAYOUT = StateTopicLayout(
+    SHARE_STATE_TOPIC,
+    "share.coordinator.state.topic.",
+    {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},
+    has_min_isr=True,
+)
 
 SNAPSHOT_KEY, UPDATE_KEY = 0, 1
 

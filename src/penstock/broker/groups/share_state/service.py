@@ -20,7 +20,7 @@ from penstock.broker.groups.share_state.coordinator import (
     first_needed,
     orphans,
 )
-from penstock.broker.groups.share_state.records import read_change, record_of
+from penstock.broker.groups.share_state.records import LAYOUT, read_change, record_of
 from penstock.broker.groups.share_state.state import (
     BATCH_BYTES,
     STATE_BYTES,
@@ -28,7 +28,6 @@ from penstock.broker.groups.share_state.state import (
     ShareStateChange,
     ShareStates,
 )
-from penstock.broker.groups.share_state.topic import LAYOUT
 from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

@@ -14,9 +14,8 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.metadata_view import TopicsView
-from penstock.broker.groups.missing import not_of_type
+from penstock.broker.groups.settings import StreamsGroupSettings
 from penstock.broker.groups.streams.group import Draft, StreamsAnswer, StreamsGroup, StreamsHeartbeat
-from penstock.broker.groups.streams.settings import StreamsGroupSettings
 from penstock.broker.groups.streams.state import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -26,7 +25,7 @@ from penstock.broker.groups.streams.state import (
     State,
     removal,
 )
-from penstock.broker.groups.tables import listed, restored, size_of
+from penstock.broker.groups.tables import listed, not_of_type, restored, size_of
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 

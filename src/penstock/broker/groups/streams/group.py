@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias
 from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.metadata_view import TopicsView, hash_of
 from penstock.broker.groups.offsets import OffsetExpiration
+from penstock.broker.groups.settings import STANDBY_CONFIG, StreamsGroupSettings
 from penstock.broker.groups.streams.assignor import Worker, assign
 from penstock.broker.groups.streams.configuring import Configured, Problem, Status, check_topology, configure
 from penstock.broker.groups.streams.endpoints import EndpointPartitions, endpoint_partitions
 from penstock.broker.groups.streams.reconciliation import reconcile
-from penstock.broker.groups.streams.settings import STANDBY_CONFIG, StreamsGroupSettings
 from penstock.broker.groups.streams.state import (
     JOIN_EPOCH,
     NO_EPOCH,

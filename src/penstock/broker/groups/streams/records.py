@@ -10,15 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes
+from penstock.broker.groups.records import StreamsGroupKey as Key
 from penstock.broker.groups.streams import state
-from penstock.broker.groups.streams.key_types import (
-    CURRENT_KEY,
-    GROUP_KEY,
-    MEMBER_KEY,
-    TARGET_KEY,
-    TARGET_MEMBER_KEY,
-    TOPOLOGY_KEY,
-)
 from penstock.broker.groups.streams.state import Change, Current, Epoch, Member, MemberState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
@@ -253,23 +246,23 @@ def _read_topic(read: topology_value.TopicInfo) -> InternalTopic:
 
 _RECORDS = RecordTypes(
     "streams group",
-    RecordType(MEMBER_KEY, state.SetMember, StreamsGroupMemberMetadataKey, _member, _read_member),
+    RecordType(Key.MEMBER, state.SetMember, StreamsGroupMemberMetadataKey, _member, _read_member),
     RecordType(
-        TARGET_MEMBER_KEY, state.SetTarget, StreamsGroupTargetAssignmentMemberKey, _target, _read_target
+        Key.TARGET_MEMBER, state.SetTarget, StreamsGroupTargetAssignmentMemberKey, _target, _read_target
     ),
     RecordType(
-        CURRENT_KEY, state.SetCurrent, StreamsGroupCurrentMemberAssignmentKey, _current, _read_current
+        Key.CURRENT, state.SetCurrent, StreamsGroupCurrentMemberAssignmentKey, _current, _read_current
     ),
-    RecordType(GROUP_KEY, state.SetEpoch, StreamsGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(Key.GROUP, state.SetEpoch, StreamsGroupMetadataKey, _epoch, _read_epoch, ""),
     RecordType(
-        TARGET_KEY,
+        Key.TARGET,
         state.SetTargetEpoch,
         StreamsGroupTargetAssignmentMetadataKey,
         _target_epoch,
         _read_target_epoch,
         "",
     ),
-    RecordType(TOPOLOGY_KEY, state.SetTopology, StreamsGroupTopologyKey, _topology, _read_topology, ""),
+    RecordType(Key.TOPOLOGY, state.SetTopology, StreamsGroupTopologyKey, _topology, _read_topology, ""),
 )
 
 read_change = _RECORDS.read

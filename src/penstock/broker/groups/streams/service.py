@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
+from penstock.broker.groups.records import StreamsGroupKey
+from penstock.broker.groups.settings import StreamsGroupSettings
 from penstock.broker.groups.streams.coordinator import STREAMS, StreamsGroupCoordinator, StreamsPlan
 from penstock.broker.groups.streams.group import StreamsGroup
-from penstock.broker.groups.streams.key_types import STREAMS_KEYS
-from penstock.broker.groups.streams.settings import StreamsGroupSettings
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.records import KeyAndValue
@@ -34,7 +34,7 @@ class StreamsGroupService:
         self._is_other = is_other
         self.coordinator = StreamsGroupCoordinator(self.settings_of, view, timers)
         self._settings = GroupSettingsOf(host, STREAMS, self._make_settings)
-        self.planned = PlannedGroups(host, self.coordinator, LateRecords(STREAMS_KEYS, _records), STREAMS)
+        self.planned = PlannedGroups(host, self.coordinator, LateRecords(StreamsGroupKey, _records), STREAMS)
 
     @property
     def groups(self) -> dict[str, StreamsGroup]:

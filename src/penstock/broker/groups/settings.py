@@ -1,0 +1,107 @@
+"""The settings of the broker for groups, by their type: the values of ``group.*`` for one group."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+# --- the classic protocol --------------------------------------------------------------------------------
+
+
+class ClassicGroupSettings(NamedTuple):
+    """The values of ``group.*``, with Apache Kafka's defaults except for the initial rebalance delay."""
+
+    initial_rebalance_delay_ms: int = 0
+    max_size: int = 2**31 - 1
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+
+
+# --- consumer groups (KIP-848) ---------------------------------------------------------------------------
+
+UNIFORM, RANGE = "uniform", "range"
+
+ASSIGNOR_NAMES = {
+    UNIFORM: UNIFORM,
+    RANGE: RANGE,
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
+}
+"""The broker's assignors, by the names that are valid in `group.consumer.assignors`."""
+
+REGEX_REFRESH_MIN_S = 10.0
+"""The least time, in seconds, between two matchings of a group's regular expressions, unless one is new."""
+
+
+class MigrationPolicy(StrEnum):
+    """The values of `group.consumer.migration.policy`: the allowed changes of a group's protocol."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Return True if a consumer that joins a classic group converts it to a consumer group."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Return True if a consumer group with only classic members becomes a classic group."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
+class ConsumerGroupSettings(NamedTuple):
+    """The values of ``group.consumer.*`` for one group, with Apache Kafka's defaults."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = (UNIFORM, RANGE)
+    """The assignors that members may choose. The first one is used for groups whose members choose none."""
+    regex_refresh_interval_ms: int = 600_000
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    classic_max_size: int = 2**31 - 1
+    """`group.max.size`: the most members of a classic group."""
+
+
+# --- share groups (KIP-932) ------------------------------------------------------------------------------
+
+SIMPLE = "simple"
+
+SHARE_ASSIGNOR_NAMES = (SIMPLE, "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+"""The names of `simple`, the only assignor, that are valid in `group.share.assignors`."""
+
+
+class ShareGroupSettings(NamedTuple):
+    """The values of ``group.share.*`` for one group, with Apache Kafka's defaults."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    max_size: int = 200
+    initialize_retry_interval_ms: int = 30_000
+    """The time after which an unanswered initialization of share partitions is requested again."""
+
+
+# --- streams groups (KIP-1071) ---------------------------------------------------------------------------
+
+STICKY = "sticky"
+"""The only task assignor."""
+
+STANDBY_CONFIG = "num.standby.replicas"
+"""The name under which the number of standby tasks is stored with the group."""
+
+
+class StreamsGroupSettings(NamedTuple):
+    """The values of ``group.streams.*`` for one group, with Apache Kafka's defaults."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    initial_rebalance_delay_ms: int = 3_000
+    """The time for which a group that was empty waits for more members before the first assignment."""
+    num_standby_replicas: int = 0
+    max_size: int = 2**31 - 1
