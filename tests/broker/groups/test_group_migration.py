@@ -380,6 +380,70 @@ def test_what_a_classic_member_is_refused() -> None:
     assert classic.sync() == E.REBALANCE_IN_PROGRESS
 
 
+def refusals(bench: Bench, member_id: str, generation: int) -> list[int]:
+    """Ask what no member may ask, by every request of the classic protocol; return the errors."""
+    named = {"protocol_type": "consumer", "protocol_name": "range"}
+    wrong = [
+        ("nobody", generation, None),
+        (member_id, generation + 1, None),
+        (member_id, generation, "nobody"),
+        ("nobody", generation, "i"),
+    ]
+    codes = [bench.heartbeat(one, epoch, group_instance_id=instance) for one, epoch, instance in wrong]
+    codes += [
+        bench.sync(one, epoch, group_instance_id=instance, **named).code for one, epoch, instance in wrong
+    ]
+    codes += [
+        bench.sync(member_id, generation, protocol_type=kind, protocol_name=name).code
+        for kind, name in (("connect", "range"), ("consumer", "sticky"))
+    ]
+    codes += [
+        bench.join(version=5, **fields).code
+        for fields in (
+            {"session_timeout_ms": 1},
+            {"protocol_type": "connect"},
+            {"protocols": ("sticky",)},
+            {"member_id": "nobody", "instance": "i"},
+            {"member_id": "nobody", "instance": "nobody"},
+            {},
+        )
+    ]
+    return codes + bench.leave("nobody", ("nobody", "i"), ("", "nobody"), (member_id, "nobody"))
+
+
+def test_groups_of_both_types_refuse_the_same_with_the_same_errors() -> None:
+    classic = MixedBench()
+    leader, static = classic.classic_group("a")[0], ClassicMember(classic, "s", "i")
+    waits = static.send_join()
+    leader.asked = leader.send_join()
+    assert waits.code == leader.asked.code == 0
+    leader.joined()
+    consumer, member, _ = shared()
+    assert consumer.new.join("s", instance_id="i").error_code == 0
+    codes = refusals(classic, leader.id, leader.epoch)
+    assert codes == refusals(consumer, member.id, member.epoch)
+    of_member = [E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID]
+    of_protocol = [E.INCONSISTENT_GROUP_PROTOCOL] * 2
+    of_join = [
+        E.INVALID_SESSION_TIMEOUT,
+        *of_protocol,
+        E.FENCED_INSTANCE_ID,
+        E.UNKNOWN_MEMBER_ID,
+        E.MEMBER_ID_REQUIRED,
+    ]
+    of_leave = [E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID]
+    assert codes == [*of_member, *of_member, *of_protocol, *of_join, *of_leave]
+
+
+def test_who_leaves_twice_in_one_request() -> None:
+    """As in Apache Kafka: a classic group removes one after the other, a consumer group all at once."""
+    bench = MixedBench()
+    (member,) = bench.classic_group("a")
+    assert bench.leave(member.id, member.id) == [0, E.UNKNOWN_MEMBER_ID]
+    bench, member, _ = shared()
+    assert bench.leave(member.id, member.id) == [0, 0]
+
+
 def test_a_classic_member_has_its_session_and_its_times_to_join_and_to_sync() -> None:
     bench, classic, epoch = shared()
     bench.wait(10_100)  # the session of the classic member is 10 s

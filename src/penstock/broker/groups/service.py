@@ -10,7 +10,7 @@ import uuid
 from collections import ChainMap
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.coordination.alarm import Alarm
 from penstock.broker.coordination.state_topic import Logs, StateTopic, StateTopics
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 
 logger = logger_named("penstock.broker")
-
-T = TypeVar("T")
 
 
 class GroupServiceMetadata(StateTopics, GroupMetadata, Protocol):
@@ -362,7 +360,7 @@ class GroupService:
         finally:
             self.settle(now)
 
-    # --- requests that may wait --------------------------------------------------------------------------
+    # --- the classic protocol ----------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
         """Handle JoinGroup; return the response, or a `Wait` that yields it later.
@@ -568,9 +566,9 @@ class GroupService:
                 streams.check_commit(member_id, epoch, partitions, has_epochs=has_epochs)
             else:
                 error = self.coordinator.check_commit(group_id, member_id, instance_id, epoch, now)
+                is_old = now is None or not has_epochs  # so that it has no error for missing groups
                 is_missing = error == ErrorCode.GROUP_ID_NOT_FOUND
-                is_named = has_epochs and now is not None
-                return ErrorCode.ILLEGAL_GENERATION if is_missing and not is_named else error
+                return ErrorCode.ILLEGAL_GENERATION if is_old and is_missing else error
         except KafkaError as refusal:
             is_stale = now is None and refusal.code == ErrorCode.STALE_MEMBER_EPOCH
             return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
