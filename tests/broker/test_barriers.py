@@ -136,8 +136,10 @@ class Bed:
         second = join_request(group=group, session_timeout_ms=6000, rebalance_timeout_ms=50)
         with contextlib.suppress(OSError), WireClient(self.broker.port, 0.3, "bad") as client:
             joined = client.ask(first, 3)
+            heartbeat = heartbeat_request(joined.member_id, joined.generation_id, group=group)
+            client.ask(heartbeat, 3)
             self.ask((second, 3))
-            client.ask(heartbeat_request(joined.member_id, joined.generation_id, group=group), 3)
+            client.ask(heartbeat, 3)
 
     def keep_house(self) -> None:
         self.call(self.server._keep_house)
