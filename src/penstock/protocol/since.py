@@ -68,7 +68,7 @@ LIST_OFFSETS_MAX_TIMESTAMP_SINCE = 7
 """ListOffsets finds the record with the greatest timestamp (KIP-734)."""
 
 METADATA_CREATION_SINCE = 4
-"""Metadata can ask for a topic without creating it (KIP-204)."""
+"""Metadata can ask for a topic without creating it (KAFKA-5291)."""
 
 METADATA_TOPIC_IDS_SINCE = 12
 """Metadata finds topics by id (KIP-516). Versions 10 and 11 have the field, without a meaning in requests."""

@@ -1,4 +1,4 @@
-"""AbortTransactionRecord (key 25), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AbortTransactionRecord (key 25), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AbortTransactionRecord(Message):
-    """AbortTransactionRecord (key 25), versions 0, flexible from 0."""
+    """AbortTransactionRecord (key 25), version 0, flexible from version 0 on."""
 
     __slots__ = ("reason",)
 

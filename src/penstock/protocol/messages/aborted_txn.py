@@ -1,4 +1,4 @@
-"""AbortedTxn, versions 0. Generated from the definition: do not edit."""
+"""AbortedTxn, version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AbortedTxn(Message):
-    """AbortedTxn, versions 0."""
+    """AbortedTxn, version 0."""
 
     __slots__ = ("producer_id", "first_offset", "last_offset", "last_stable_offset")
 

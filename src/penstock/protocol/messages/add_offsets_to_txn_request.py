@@ -1,4 +1,4 @@
-"""AddOffsetsToTxnRequest (key 25), versions 0-4, flexible from 3. Generated from the definition: do not edit."""
+"""AddOffsetsToTxnRequest (key 25), versions 0 to 4, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AddOffsetsToTxnRequest(Message):
-    """AddOffsetsToTxnRequest (key 25), versions 0-4, flexible from 3."""
+    """AddOffsetsToTxnRequest (key 25), versions 0 to 4, flexible from version 3 on."""
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
 

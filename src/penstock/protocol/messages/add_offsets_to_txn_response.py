@@ -1,4 +1,4 @@
-"""AddOffsetsToTxnResponse (key 25), versions 0-4, flexible from 3. Generated from the definition: do not edit."""
+"""AddOffsetsToTxnResponse (key 25), versions 0 to 4, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AddOffsetsToTxnResponse(Message):
-    """AddOffsetsToTxnResponse (key 25), versions 0-4, flexible from 3."""
+    """AddOffsetsToTxnResponse (key 25), versions 0 to 4, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "error_code")
 

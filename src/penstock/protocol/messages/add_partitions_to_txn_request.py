@@ -1,4 +1,4 @@
-"""AddPartitionsToTxnRequest (key 24), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""AddPartitionsToTxnRequest (key 24), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AddPartitionsToTxnRequest(Message):
-    """AddPartitionsToTxnRequest (key 24), versions 0-5, flexible from 3."""
+    """AddPartitionsToTxnRequest (key 24), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = (
         "transactions",
@@ -39,7 +39,7 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    """Versions 4+."""
+    """An element of `transactions` in AddPartitionsToTxnRequest, versions 4 to 5."""
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
 
@@ -62,7 +62,7 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnTopic(Struct):
-    """Versions 0+."""
+    """A struct in AddPartitionsToTxnRequest, versions 0 to 5."""
 
     __slots__ = ("name", "partitions")
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxnResponse (key 24), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""AddPartitionsToTxnResponse (key 24), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AddPartitionsToTxnResponse(Message):
-    """AddPartitionsToTxnResponse (key 24), versions 0-5, flexible from 3."""
+    """AddPartitionsToTxnResponse (key 24), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below")
 
@@ -33,7 +33,7 @@ class AddPartitionsToTxnResponse(Message):
 
 
 class AddPartitionsToTxnResult(Struct):
-    """Versions 4+."""
+    """An element of `results_by_transaction` in AddPartitionsToTxnResponse, versions 4 to 5."""
 
     __slots__ = ("transactional_id", "topic_results")
 
@@ -50,7 +50,7 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    """Versions 0+."""
+    """A struct in AddPartitionsToTxnResponse, versions 0 to 5."""
 
     __slots__ = ("name", "results_by_partition")
 
@@ -67,7 +67,7 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    """Versions 0+."""
+    """A struct in AddPartitionsToTxnResponse, versions 0 to 5."""
 
     __slots__ = ("partition_index", "partition_error_code")
 

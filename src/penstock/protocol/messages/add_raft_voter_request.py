@@ -1,4 +1,4 @@
-"""AddRaftVoterRequest (key 80), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""AddRaftVoterRequest (key 80), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AddRaftVoterRequest(Message):
-    """AddRaftVoterRequest (key 80), versions 0-1, flexible from 0."""
+    """AddRaftVoterRequest (key 80), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "cluster_id",
@@ -42,7 +42,7 @@ class AddRaftVoterRequest(Message):
 
 
 class Listener(Struct):
-    """Versions 0+."""
+    """An element of `listeners` in AddRaftVoterRequest, versions 0 to 1."""
 
     __slots__ = ("name", "host", "port")
 

@@ -1,4 +1,4 @@
-"""AddRaftVoterResponse (key 80), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""AddRaftVoterResponse (key 80), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AddRaftVoterResponse(Message):
-    """AddRaftVoterResponse (key 80), versions 0-1, flexible from 0."""
+    """AddRaftVoterResponse (key 80), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""AllocateProducerIdsRequest (key 67), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AllocateProducerIdsRequest (key 67), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AllocateProducerIdsRequest(Message):
-    """AllocateProducerIdsRequest (key 67), versions 0, flexible from 0."""
+    """AllocateProducerIdsRequest (key 67), version 0, flexible from version 0 on."""
 
     __slots__ = ("broker_id", "broker_epoch")
 

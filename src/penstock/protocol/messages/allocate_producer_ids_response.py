@@ -1,4 +1,4 @@
-"""AllocateProducerIdsResponse (key 67), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AllocateProducerIdsResponse (key 67), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class AllocateProducerIdsResponse(Message):
-    """AllocateProducerIdsResponse (key 67), versions 0, flexible from 0."""
+    """AllocateProducerIdsResponse (key 67), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
 

@@ -1,4 +1,4 @@
-"""AlterClientQuotasRequest (key 49), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""AlterClientQuotasRequest (key 49), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterClientQuotasRequest(Message):
-    """AlterClientQuotasRequest (key 49), versions 0-1, flexible from 1."""
+    """AlterClientQuotasRequest (key 49), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("entries", "validate_only")
 
@@ -27,7 +27,7 @@ class AlterClientQuotasRequest(Message):
 
 
 class EntryData(Struct):
-    """Versions 0+."""
+    """An element of `entries` in AlterClientQuotasRequest, versions 0 to 1."""
 
     __slots__ = ("entity", "ops")
 
@@ -44,7 +44,7 @@ class EntryData(Struct):
 
 
 class EntityData(Struct):
-    """Versions 0+."""
+    """An element of `entity` in EntryData (AlterClientQuotasRequest), versions 0 to 1."""
 
     __slots__ = ("entity_type", "entity_name")
 
@@ -61,7 +61,7 @@ class EntityData(Struct):
 
 
 class OpData(Struct):
-    """Versions 0+."""
+    """An element of `ops` in EntryData (AlterClientQuotasRequest), versions 0 to 1."""
 
     __slots__ = ("key", "value", "remove")
 

@@ -1,4 +1,4 @@
-"""AlterClientQuotasResponse (key 49), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""AlterClientQuotasResponse (key 49), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterClientQuotasResponse(Message):
-    """AlterClientQuotasResponse (key 49), versions 0-1, flexible from 1."""
+    """AlterClientQuotasResponse (key 49), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("throttle_time_ms", "entries")
 
@@ -27,7 +27,7 @@ class AlterClientQuotasResponse(Message):
 
 
 class EntryData(Struct):
-    """Versions 0+."""
+    """An element of `entries` in AlterClientQuotasResponse, versions 0 to 1."""
 
     __slots__ = ("error_code", "error_message", "entity")
 
@@ -46,7 +46,7 @@ class EntryData(Struct):
 
 
 class EntityData(Struct):
-    """Versions 0+."""
+    """An element of `entity` in EntryData (AlterClientQuotasResponse), versions 0 to 1."""
 
     __slots__ = ("entity_type", "entity_name")
 

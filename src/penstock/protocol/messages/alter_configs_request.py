@@ -1,4 +1,4 @@
-"""AlterConfigsRequest (key 33), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""AlterConfigsRequest (key 33), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterConfigsRequest(Message):
-    """AlterConfigsRequest (key 33), versions 0-2, flexible from 2."""
+    """AlterConfigsRequest (key 33), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("resources", "validate_only")
 
@@ -27,7 +27,7 @@ class AlterConfigsRequest(Message):
 
 
 class AlterConfigsResource(Struct):
-    """Versions 0+."""
+    """An element of `resources` in AlterConfigsRequest, versions 0 to 2."""
 
     __slots__ = ("resource_type", "resource_name", "configs")
 
@@ -46,7 +46,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterableConfig(Struct):
-    """Versions 0+."""
+    """An element of `configs` in AlterConfigsResource (AlterConfigsRequest), versions 0 to 2."""
 
     __slots__ = ("name", "value")
 

@@ -1,4 +1,4 @@
-"""AlterConfigsResponse (key 33), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""AlterConfigsResponse (key 33), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterConfigsResponse(Message):
-    """AlterConfigsResponse (key 33), versions 0-2, flexible from 2."""
+    """AlterConfigsResponse (key 33), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "responses")
 
@@ -27,7 +27,7 @@ class AlterConfigsResponse(Message):
 
 
 class AlterConfigsResourceResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in AlterConfigsResponse, versions 0 to 2."""
 
     __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignmentsRequest (key 45), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""AlterPartitionReassignmentsRequest (key 45), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """AlterPartitionReassignmentsRequest (key 45), versions 0-1, flexible from 0."""
+    """AlterPartitionReassignmentsRequest (key 45), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
 
@@ -29,7 +29,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class ReassignableTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in AlterPartitionReassignmentsRequest, versions 0 to 1."""
 
     __slots__ = ("name", "partitions")
 
@@ -46,7 +46,7 @@ class ReassignableTopic(Struct):
 
 
 class ReassignablePartition(Struct):
-    """Versions 0+."""
+    """A struct in AlterPartitionReassignmentsRequest, versions 0 to 1."""
 
     __slots__ = ("partition_index", "replicas")
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignmentsResponse (key 45), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""AlterPartitionReassignmentsResponse (key 45), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """AlterPartitionReassignmentsResponse (key 45), versions 0-1, flexible from 0."""
+    """AlterPartitionReassignmentsResponse (key 45), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -39,7 +39,7 @@ class AlterPartitionReassignmentsResponse(Message):
 
 
 class ReassignableTopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in AlterPartitionReassignmentsResponse, versions 0 to 1."""
 
     __slots__ = ("name", "partitions")
 
@@ -56,7 +56,7 @@ class ReassignableTopicResponse(Struct):
 
 
 class ReassignablePartitionResponse(Struct):
-    """Versions 0+."""
+    """A struct in AlterPartitionReassignmentsResponse, versions 0 to 1."""
 
     __slots__ = ("partition_index", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""AlterPartitionRequest (key 56), versions 0-3, flexible from 0. Generated from the definition: do not edit."""
+"""AlterPartitionRequest (key 56), versions 0 to 3, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterPartitionRequest(Message):
-    """AlterPartitionRequest (key 56), versions 0-3, flexible from 0."""
+    """AlterPartitionRequest (key 56), versions 0 to 3, flexible from version 0 on."""
 
     __slots__ = ("broker_id", "broker_epoch", "topics")
 
@@ -29,7 +29,7 @@ class AlterPartitionRequest(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in AlterPartitionRequest, versions 0 to 3."""
 
     __slots__ = ("topic_name", "topic_id", "partitions")
 
@@ -48,7 +48,7 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (AlterPartitionRequest), versions 0 to 3."""
 
     __slots__ = (
         "partition_index",
@@ -80,7 +80,7 @@ class PartitionData(Struct):
 
 
 class BrokerState(Struct):
-    """Versions 3+."""
+    """An element of `new_isr_with_epochs` in PartitionData (AlterPartitionRequest), version 3."""
 
     __slots__ = ("broker_id", "broker_epoch")
 

@@ -1,4 +1,4 @@
-"""AlterPartitionResponse (key 56), versions 0-3, flexible from 0. Generated from the definition: do not edit."""
+"""AlterPartitionResponse (key 56), versions 0 to 3, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterPartitionResponse(Message):
-    """AlterPartitionResponse (key 56), versions 0-3, flexible from 0."""
+    """AlterPartitionResponse (key 56), versions 0 to 3, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "topics")
 
@@ -29,7 +29,7 @@ class AlterPartitionResponse(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in AlterPartitionResponse, versions 0 to 3."""
 
     __slots__ = ("topic_name", "topic_id", "partitions")
 
@@ -48,7 +48,7 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (AlterPartitionResponse), versions 0 to 3."""
 
     __slots__ = (
         "partition_index",

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirsRequest (key 34), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""AlterReplicaLogDirsRequest (key 34), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """AlterReplicaLogDirsRequest (key 34), versions 0-2, flexible from 2."""
+    """AlterReplicaLogDirsRequest (key 34), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("dirs",)
 
@@ -25,7 +25,7 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDir(Struct):
-    """Versions 0+."""
+    """An element of `dirs` in AlterReplicaLogDirsRequest, versions 0 to 2."""
 
     __slots__ = ("path", "topics")
 
@@ -42,7 +42,7 @@ class AlterReplicaLogDir(Struct):
 
 
 class AlterReplicaLogDirTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in AlterReplicaLogDir (AlterReplicaLogDirsRequest), versions 0 to 2."""
 
     __slots__ = ("name", "partitions")
 

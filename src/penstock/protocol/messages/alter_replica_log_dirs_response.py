@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirsResponse (key 34), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""AlterReplicaLogDirsResponse (key 34), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """AlterReplicaLogDirsResponse (key 34), versions 0-2, flexible from 2."""
+    """AlterReplicaLogDirsResponse (key 34), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "results")
 
@@ -27,7 +27,7 @@ class AlterReplicaLogDirsResponse(Message):
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in AlterReplicaLogDirsResponse, versions 0 to 2."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -44,7 +44,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    """Versions 0+."""
+    """A struct in AlterReplicaLogDirsResponse, versions 0 to 2."""
 
     __slots__ = ("partition_index", "error_code")
 

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsetsRequest (key 91), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AlterShareGroupOffsetsRequest (key 91), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterShareGroupOffsetsRequest(Message):
-    """AlterShareGroupOffsetsRequest (key 91), versions 0, flexible from 0."""
+    """AlterShareGroupOffsetsRequest (key 91), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class AlterShareGroupOffsetsRequest(Message):
 
 
 class AlterShareGroupOffsetsRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in AlterShareGroupOffsetsRequest, version 0."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -44,7 +44,7 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
 
 
 class AlterShareGroupOffsetsRequestPartition(Struct):
-    """Versions 0+."""
+    """A struct in AlterShareGroupOffsetsRequest, version 0."""
 
     __slots__ = ("partition_index", "start_offset")
 

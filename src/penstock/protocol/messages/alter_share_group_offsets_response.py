@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsetsResponse (key 91), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AlterShareGroupOffsetsResponse (key 91), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterShareGroupOffsetsResponse(Message):
-    """AlterShareGroupOffsetsResponse (key 91), versions 0, flexible from 0."""
+    """AlterShareGroupOffsetsResponse (key 91), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
 
@@ -31,7 +31,7 @@ class AlterShareGroupOffsetsResponse(Message):
 
 
 class AlterShareGroupOffsetsResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `responses` in AlterShareGroupOffsetsResponse, version 0."""
 
     __slots__ = ("topic_name", "topic_id", "partitions")
 
@@ -50,7 +50,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
 
 
 class AlterShareGroupOffsetsResponsePartition(Struct):
-    """Versions 0+."""
+    """A struct in AlterShareGroupOffsetsResponse, version 0."""
 
     __slots__ = ("partition_index", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentialsRequest (key 51), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AlterUserScramCredentialsRequest (key 51), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterUserScramCredentialsRequest(Message):
-    """AlterUserScramCredentialsRequest (key 51), versions 0, flexible from 0."""
+    """AlterUserScramCredentialsRequest (key 51), version 0, flexible from version 0 on."""
 
     __slots__ = ("deletions", "upsertions")
 
@@ -27,7 +27,7 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class ScramCredentialDeletion(Struct):
-    """Versions 0+."""
+    """An element of `deletions` in AlterUserScramCredentialsRequest, version 0."""
 
     __slots__ = ("name", "mechanism")
 
@@ -44,7 +44,7 @@ class ScramCredentialDeletion(Struct):
 
 
 class ScramCredentialUpsertion(Struct):
-    """Versions 0+."""
+    """An element of `upsertions` in AlterUserScramCredentialsRequest, version 0."""
 
     __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentialsResponse (key 51), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AlterUserScramCredentialsResponse (key 51), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """AlterUserScramCredentialsResponse (key 51), versions 0, flexible from 0."""
+    """AlterUserScramCredentialsResponse (key 51), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "results")
 
@@ -27,7 +27,7 @@ class AlterUserScramCredentialsResponse(Message):
 
 
 class AlterUserScramCredentialsResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in AlterUserScramCredentialsResponse, version 0."""
 
     __slots__ = ("user", "error_code", "error_message")
 

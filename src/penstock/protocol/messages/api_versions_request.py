@@ -1,4 +1,4 @@
-"""ApiVersionsRequest (key 18), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""ApiVersionsRequest (key 18), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ApiVersionsRequest(Message):
-    """ApiVersionsRequest (key 18), versions 0-5, flexible from 3."""
+    """ApiVersionsRequest (key 18), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("client_software_name", "client_software_version", "cluster_id", "node_id")
 

@@ -1,4 +1,4 @@
-"""ApiVersionsResponse (key 18), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""ApiVersionsResponse (key 18), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ApiVersionsResponse(Message):
-    """ApiVersionsResponse (key 18), versions 0-5, flexible from 3."""
+    """ApiVersionsResponse (key 18), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = (
         "error_code",
@@ -45,7 +45,7 @@ class ApiVersionsResponse(Message):
 
 
 class ApiVersion(Struct):
-    """Versions 0+."""
+    """An element of `api_keys` in ApiVersionsResponse, versions 0 to 5."""
 
     __slots__ = ("api_key", "min_version", "max_version")
 
@@ -64,7 +64,7 @@ class ApiVersion(Struct):
 
 
 class SupportedFeatureKey(Struct):
-    """Versions 3+."""
+    """An element of `supported_features` in ApiVersionsResponse, versions 3 to 5."""
 
     __slots__ = ("name", "min_version", "max_version")
 
@@ -83,7 +83,7 @@ class SupportedFeatureKey(Struct):
 
 
 class FinalizedFeatureKey(Struct):
-    """Versions 3+."""
+    """An element of `finalized_features` in ApiVersionsResponse, versions 3 to 5."""
 
     __slots__ = ("name", "max_version_level", "min_version_level")
 

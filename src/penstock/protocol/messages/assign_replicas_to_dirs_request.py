@@ -1,4 +1,4 @@
-"""AssignReplicasToDirsRequest (key 73), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""AssignReplicasToDirsRequest (key 73), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class AssignReplicasToDirsRequest(Message):
-    """AssignReplicasToDirsRequest (key 73), versions 0, flexible from 0."""
+    """AssignReplicasToDirsRequest (key 73), version 0, flexible from version 0 on."""
 
     __slots__ = ("broker_id", "broker_epoch", "directories")
 
@@ -29,7 +29,7 @@ class AssignReplicasToDirsRequest(Message):
 
 
 class DirectoryData(Struct):
-    """Versions 0+."""
+    """An element of `directories` in AssignReplicasToDirsRequest, version 0."""
 
     __slots__ = ("id", "topics")
 
@@ -46,7 +46,7 @@ class DirectoryData(Struct):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DirectoryData (AssignReplicasToDirsRequest), version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -63,7 +63,7 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (AssignReplicasToDirsRequest), version 0."""
 
     __slots__ = ("partition_index",)
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpochRequest (key 53), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""BeginQuorumEpochRequest (key 53), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class BeginQuorumEpochRequest(Message):
-    """BeginQuorumEpochRequest (key 53), versions 0-1, flexible from 1."""
+    """BeginQuorumEpochRequest (key 53), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
 
@@ -31,7 +31,7 @@ class BeginQuorumEpochRequest(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in BeginQuorumEpochRequest, versions 0 to 1."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -48,7 +48,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `leader_endpoints` in BeginQuorumEpochRequest, version 1."""
 
     __slots__ = ("name", "host", "port")
 
@@ -67,7 +67,7 @@ class LeaderEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (BeginQuorumEpochRequest), versions 0 to 1."""
 
     __slots__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpochResponse (key 53), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""BeginQuorumEpochResponse (key 53), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class BeginQuorumEpochResponse(Message):
-    """BeginQuorumEpochResponse (key 53), versions 0-1, flexible from 1."""
+    """BeginQuorumEpochResponse (key 53), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("error_code", "topics", "node_endpoints")
 
@@ -29,7 +29,7 @@ class BeginQuorumEpochResponse(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in BeginQuorumEpochResponse, versions 0 to 1."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -46,7 +46,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `node_endpoints` in BeginQuorumEpochResponse, version 1."""
 
     __slots__ = ("node_id", "host", "port")
 
@@ -65,7 +65,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (BeginQuorumEpochResponse), versions 0 to 1."""
 
     __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
 

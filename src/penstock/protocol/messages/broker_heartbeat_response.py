@@ -1,4 +1,4 @@
-"""BrokerHeartbeatResponse (key 63), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""BrokerHeartbeatResponse (key 63), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class BrokerHeartbeatResponse(Message):
-    """BrokerHeartbeatResponse (key 63), versions 0-2, flexible from 0."""
+    """BrokerHeartbeatResponse (key 63), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
 

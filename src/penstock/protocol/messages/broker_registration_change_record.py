@@ -1,4 +1,4 @@
-"""BrokerRegistrationChangeRecord (key 17), versions 0-3, flexible from 0. Generated from the definition: do not edit."""
+"""BrokerRegistrationChangeRecord (key 17), versions 0 to 3, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class BrokerRegistrationChangeRecord(Message):
-    """BrokerRegistrationChangeRecord (key 17), versions 0-3, flexible from 0."""
+    """BrokerRegistrationChangeRecord (key 17), versions 0 to 3, flexible from version 0 on."""
 
     __slots__ = (
         "broker_id",

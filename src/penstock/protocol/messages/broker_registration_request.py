@@ -1,4 +1,4 @@
-"""BrokerRegistrationRequest (key 62), versions 0-4, flexible from 0. Generated from the definition: do not edit."""
+"""BrokerRegistrationRequest (key 62), versions 0 to 4, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class BrokerRegistrationRequest(Message):
-    """BrokerRegistrationRequest (key 62), versions 0-4, flexible from 0."""
+    """BrokerRegistrationRequest (key 62), versions 0 to 4, flexible from version 0 on."""
 
     __slots__ = (
         "broker_id",
@@ -51,7 +51,7 @@ class BrokerRegistrationRequest(Message):
 
 
 class Listener(Struct):
-    """Versions 0+."""
+    """An element of `listeners` in BrokerRegistrationRequest, versions 0 to 4."""
 
     __slots__ = ("name", "host", "port", "security_protocol")
 
@@ -72,7 +72,7 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    """Versions 0+."""
+    """An element of `features` in BrokerRegistrationRequest, versions 0 to 4."""
 
     __slots__ = ("name", "min_supported_version", "max_supported_version")
 

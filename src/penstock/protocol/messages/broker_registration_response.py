@@ -1,4 +1,4 @@
-"""BrokerRegistrationResponse (key 62), versions 0-4, flexible from 0. Generated from the definition: do not edit."""
+"""BrokerRegistrationResponse (key 62), versions 0 to 4, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class BrokerRegistrationResponse(Message):
-    """BrokerRegistrationResponse (key 62), versions 0-4, flexible from 0."""
+    """BrokerRegistrationResponse (key 62), versions 0 to 4, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "broker_epoch")
 

@@ -1,4 +1,4 @@
-"""ClearElrRecord (key 28), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ClearElrRecord (key 28), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ClearElrRecord(Message):
-    """ClearElrRecord (key 28), versions 0, flexible from 0."""
+    """ClearElrRecord (key 28), version 0, flexible from version 0 on."""
 
     __slots__ = ("topic_name",)
 

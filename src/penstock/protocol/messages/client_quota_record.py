@@ -1,4 +1,4 @@
-"""ClientQuotaRecord (key 14), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ClientQuotaRecord (key 14), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ClientQuotaRecord(Message):
-    """ClientQuotaRecord (key 14), versions 0, flexible from 0."""
+    """ClientQuotaRecord (key 14), version 0, flexible from version 0 on."""
 
     __slots__ = ("entity", "key", "value", "remove")
 
@@ -31,7 +31,7 @@ class ClientQuotaRecord(Message):
 
 
 class EntityData(Struct):
-    """Versions 0+."""
+    """An element of `entity` in ClientQuotaRecord, version 0."""
 
     __slots__ = ("entity_type", "entity_name")
 

@@ -1,4 +1,4 @@
-"""ConfigRecord (key 4), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConfigRecord (key 4), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConfigRecord(Message):
-    """ConfigRecord (key 4), versions 0, flexible from 0."""
+    """ConfigRecord (key 4), version 0, flexible from version 0 on."""
 
     __slots__ = ("resource_type", "resource_name", "name", "value")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupCurrentMemberAssignmentKey (key 8), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupCurrentMemberAssignmentKey (key 8), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """ConsumerGroupCurrentMemberAssignmentKey (key 8), versions 0."""
+    """ConsumerGroupCurrentMemberAssignmentKey (key 8), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupCurrentMemberAssignmentValue (key 8), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupCurrentMemberAssignmentValue (key 8), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """ConsumerGroupCurrentMemberAssignmentValue (key 8), versions 0, flexible from 0."""
+    """ConsumerGroupCurrentMemberAssignmentValue (key 8), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "member_epoch",
@@ -41,7 +41,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """A struct in ConsumerGroupCurrentMemberAssignmentValue, version 0."""
 
     __slots__ = ("topic_id", "partitions", "assignment_epochs")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribeRequest (key 69), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupDescribeRequest (key 69), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """ConsumerGroupDescribeRequest (key 69), versions 0-1, flexible from 0."""
+    """ConsumerGroupDescribeRequest (key 69), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("group_ids", "include_authorized_operations")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribeResponse (key 69), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupDescribeResponse (key 69), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """ConsumerGroupDescribeResponse (key 69), versions 0-1, flexible from 0."""
+    """ConsumerGroupDescribeResponse (key 69), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "groups")
 
@@ -27,7 +27,7 @@ class ConsumerGroupDescribeResponse(Message):
 
 
 class DescribedGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in ConsumerGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = (
         "error_code",
@@ -68,7 +68,7 @@ class DescribedGroup(Struct):
 
 
 class Member(Struct):
-    """Versions 0+."""
+    """An element of `members` in DescribedGroup (ConsumerGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = (
         "member_id",
@@ -115,7 +115,7 @@ class Member(Struct):
 
 
 class Assignment(Struct):
-    """Versions 0+."""
+    """A struct in ConsumerGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("topic_partitions",)
 
@@ -130,7 +130,7 @@ class Assignment(Struct):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in Assignment (ConsumerGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = ("topic_id", "topic_name", "partitions")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeatRequest (key 68), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupHeartbeatRequest (key 68), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """ConsumerGroupHeartbeatRequest (key 68), versions 0-1, flexible from 0."""
+    """ConsumerGroupHeartbeatRequest (key 68), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "group_id",
@@ -54,7 +54,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in ConsumerGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 

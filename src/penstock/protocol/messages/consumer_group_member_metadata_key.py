@@ -1,4 +1,4 @@
-"""ConsumerGroupMemberMetadataKey (key 5), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupMemberMetadataKey (key 5), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupMemberMetadataKey(Message):
-    """ConsumerGroupMemberMetadataKey (key 5), versions 0."""
+    """ConsumerGroupMemberMetadataKey (key 5), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupMemberMetadataValue (key 5), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupMemberMetadataValue (key 5), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    """ConsumerGroupMemberMetadataValue (key 5), versions 0, flexible from 0."""
+    """ConsumerGroupMemberMetadataValue (key 5), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "instance_id",
@@ -53,7 +53,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 
 class ClassicMemberMetadata(Struct):
-    """Versions 0+."""
+    """The value of `classic_member_metadata` in ConsumerGroupMemberMetadataValue, version 0."""
 
     __slots__ = ("session_timeout_ms", "supported_protocols")
 
@@ -70,7 +70,7 @@ class ClassicMemberMetadata(Struct):
 
 
 class ClassicProtocol(Struct):
-    """Versions 0+."""
+    """A struct in ConsumerGroupMemberMetadataValue, version 0."""
 
     __slots__ = ("name", "metadata")
 

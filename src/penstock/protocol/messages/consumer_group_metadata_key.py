@@ -1,4 +1,4 @@
-"""ConsumerGroupMetadataKey (key 3), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupMetadataKey (key 3), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupMetadataKey(Message):
-    """ConsumerGroupMetadataKey (key 3), versions 0."""
+    """ConsumerGroupMetadataKey (key 3), version 0."""
 
     __slots__ = ("group_id",)
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupMetadataValue (key 3), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupMetadataValue (key 3), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupMetadataValue(Message):
-    """ConsumerGroupMetadataValue (key 3), versions 0, flexible from 0."""
+    """ConsumerGroupMetadataValue (key 3), version 0, flexible from version 0 on."""
 
     __slots__ = ("epoch", "metadata_hash")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupPartitionMetadataKey (key 4), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupPartitionMetadataKey (key 4), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupPartitionMetadataKey(Message):
-    """ConsumerGroupPartitionMetadataKey (key 4), versions 0."""
+    """ConsumerGroupPartitionMetadataKey (key 4), version 0."""
 
     __slots__ = ("group_id",)
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupPartitionMetadataValue (key 4), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupPartitionMetadataValue (key 4), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """ConsumerGroupPartitionMetadataValue (key 4), versions 0, flexible from 0."""
+    """ConsumerGroupPartitionMetadataValue (key 4), version 0, flexible from version 0 on."""
 
     __slots__ = ("topics",)
 
@@ -25,7 +25,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
 
 class TopicMetadata(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ConsumerGroupPartitionMetadataValue, version 0."""
 
     __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
 
@@ -46,7 +46,7 @@ class TopicMetadata(Struct):
 
 
 class PartitionMetadata(Struct):
-    """Versions 0+."""
+    """A struct in ConsumerGroupPartitionMetadataValue, version 0."""
 
     __slots__ = ("partition", "racks")
 

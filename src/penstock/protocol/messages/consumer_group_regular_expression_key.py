@@ -1,4 +1,4 @@
-"""ConsumerGroupRegularExpressionKey (key 16), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupRegularExpressionKey (key 16), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupRegularExpressionKey(Message):
-    """ConsumerGroupRegularExpressionKey (key 16), versions 0."""
+    """ConsumerGroupRegularExpressionKey (key 16), version 0."""
 
     __slots__ = ("group_id", "regular_expression")
 

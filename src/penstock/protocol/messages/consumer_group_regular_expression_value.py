@@ -1,4 +1,4 @@
-"""ConsumerGroupRegularExpressionValue (key 16), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupRegularExpressionValue (key 16), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupRegularExpressionValue(Message):
-    """ConsumerGroupRegularExpressionValue (key 16), versions 0, flexible from 0."""
+    """ConsumerGroupRegularExpressionValue (key 16), version 0, flexible from version 0 on."""
 
     __slots__ = ("topics", "version", "timestamp")
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMemberKey (key 7), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupTargetAssignmentMemberKey (key 7), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """ConsumerGroupTargetAssignmentMemberKey (key 7), versions 0."""
+    """ConsumerGroupTargetAssignmentMemberKey (key 7), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

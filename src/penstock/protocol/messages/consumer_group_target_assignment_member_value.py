@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMemberValue (key 7), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupTargetAssignmentMemberValue (key 7), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """ConsumerGroupTargetAssignmentMemberValue (key 7), versions 0, flexible from 0."""
+    """ConsumerGroupTargetAssignmentMemberValue (key 7), version 0, flexible from version 0 on."""
 
     __slots__ = ("topic_partitions",)
 
@@ -25,7 +25,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
 
 class TopicPartition(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in ConsumerGroupTargetAssignmentMemberValue, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 

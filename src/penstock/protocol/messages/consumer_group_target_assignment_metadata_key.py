@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMetadataKey (key 6), versions 0. Generated from the definition: do not edit."""
+"""ConsumerGroupTargetAssignmentMetadataKey (key 6), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    """ConsumerGroupTargetAssignmentMetadataKey (key 6), versions 0."""
+    """ConsumerGroupTargetAssignmentMetadataKey (key 6), version 0."""
 
     __slots__ = ("group_id",)
 

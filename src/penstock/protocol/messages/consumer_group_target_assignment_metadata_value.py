@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMetadataValue (key 6), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ConsumerGroupTargetAssignmentMetadataValue (key 6), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    """ConsumerGroupTargetAssignmentMetadataValue (key 6), versions 0, flexible from 0."""
+    """ConsumerGroupTargetAssignmentMetadataValue (key 6), version 0, flexible from version 0 on."""
 
     __slots__ = ("assignment_epoch", "assignment_timestamp")
 

@@ -1,4 +1,4 @@
-"""ConsumerProtocolAssignment, versions 0-3. Generated from the definition: do not edit."""
+"""ConsumerProtocolAssignment, versions 0 to 3. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerProtocolAssignment(Message):
-    """ConsumerProtocolAssignment, versions 0-3."""
+    """ConsumerProtocolAssignment, versions 0 to 3."""
 
     __slots__ = ("assigned_partitions", "user_data")
 
@@ -27,7 +27,7 @@ class ConsumerProtocolAssignment(Message):
 
 
 class TopicPartition(Struct):
-    """Versions 0+."""
+    """An element of `assigned_partitions` in ConsumerProtocolAssignment, versions 0 to 3."""
 
     __slots__ = ("topic", "partitions")
 

@@ -1,4 +1,4 @@
-"""ConsumerProtocolSubscription, versions 0-3. Generated from the definition: do not edit."""
+"""ConsumerProtocolSubscription, versions 0 to 3. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ConsumerProtocolSubscription(Message):
-    """ConsumerProtocolSubscription, versions 0-3."""
+    """ConsumerProtocolSubscription, versions 0 to 3."""
 
     __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
 
@@ -33,7 +33,7 @@ class ConsumerProtocolSubscription(Message):
 
 
 class TopicPartition(Struct):
-    """Versions 1+."""
+    """An element of `owned_partitions` in ConsumerProtocolSubscription, versions 1 to 3."""
 
     __slots__ = ("topic", "partitions")
 

@@ -1,4 +1,4 @@
-"""ControlRecordTypeSchema, versions 0. Generated from the definition: do not edit."""
+"""ControlRecordTypeSchema, version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ControlRecordTypeSchema(Message):
-    """ControlRecordTypeSchema, versions 0."""
+    """ControlRecordTypeSchema, version 0."""
 
     __slots__ = ("type",)
 

@@ -1,4 +1,4 @@
-"""ControlledShutdownRequest (key 7), versions 0-3, flexible from 3. Generated from the definition: do not edit."""
+"""ControlledShutdownRequest (key 7), versions 0 to 3, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ControlledShutdownRequest(Message):
-    """ControlledShutdownRequest (key 7), versions 0-3, flexible from 3."""
+    """ControlledShutdownRequest (key 7), versions 0 to 3, flexible from version 3 on."""
 
     __slots__ = ("broker_id", "broker_epoch")
 

@@ -1,4 +1,4 @@
-"""ControlledShutdownResponse (key 7), versions 0-3, flexible from 3. Generated from the definition: do not edit."""
+"""ControlledShutdownResponse (key 7), versions 0 to 3, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ControlledShutdownResponse(Message):
-    """ControlledShutdownResponse (key 7), versions 0-3, flexible from 3."""
+    """ControlledShutdownResponse (key 7), versions 0 to 3, flexible from version 3 on."""
 
     __slots__ = ("error_code", "remaining_partitions")
 
@@ -27,7 +27,7 @@ class ControlledShutdownResponse(Message):
 
 
 class RemainingPartition(Struct):
-    """Versions 0+."""
+    """An element of `remaining_partitions` in ControlledShutdownResponse, versions 0 to 3."""
 
     __slots__ = ("topic_name", "partition_index")
 

@@ -1,4 +1,4 @@
-"""ControllerRegistrationRequest (key 70), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ControllerRegistrationRequest (key 70), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ControllerRegistrationRequest(Message):
-    """ControllerRegistrationRequest (key 70), versions 0, flexible from 0."""
+    """ControllerRegistrationRequest (key 70), version 0, flexible from version 0 on."""
 
     __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
 
@@ -33,7 +33,7 @@ class ControllerRegistrationRequest(Message):
 
 
 class Listener(Struct):
-    """Versions 0+."""
+    """An element of `listeners` in ControllerRegistrationRequest, version 0."""
 
     __slots__ = ("name", "host", "port", "security_protocol")
 
@@ -54,7 +54,7 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    """Versions 0+."""
+    """An element of `features` in ControllerRegistrationRequest, version 0."""
 
     __slots__ = ("name", "min_supported_version", "max_supported_version")
 

@@ -1,4 +1,4 @@
-"""CreateAclsRequest (key 30), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""CreateAclsRequest (key 30), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreateAclsRequest(Message):
-    """CreateAclsRequest (key 30), versions 0-3, flexible from 2."""
+    """CreateAclsRequest (key 30), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("creations",)
 
@@ -25,7 +25,7 @@ class CreateAclsRequest(Message):
 
 
 class AclCreation(Struct):
-    """Versions 0+."""
+    """An element of `creations` in CreateAclsRequest, versions 0 to 3."""
 
     __slots__ = (
         "resource_type",

@@ -1,4 +1,4 @@
-"""CreateDelegationTokenRequest (key 38), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""CreateDelegationTokenRequest (key 38), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreateDelegationTokenRequest(Message):
-    """CreateDelegationTokenRequest (key 38), versions 0-3, flexible from 2."""
+    """CreateDelegationTokenRequest (key 38), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
 
@@ -31,7 +31,7 @@ class CreateDelegationTokenRequest(Message):
 
 
 class CreatableRenewers(Struct):
-    """Versions 0+."""
+    """An element of `renewers` in CreateDelegationTokenRequest, versions 0 to 3."""
 
     __slots__ = ("principal_type", "principal_name")
 

@@ -1,4 +1,4 @@
-"""CreateDelegationTokenResponse (key 38), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""CreateDelegationTokenResponse (key 38), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class CreateDelegationTokenResponse(Message):
-    """CreateDelegationTokenResponse (key 38), versions 0-3, flexible from 2."""
+    """CreateDelegationTokenResponse (key 38), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = (
         "error_code",

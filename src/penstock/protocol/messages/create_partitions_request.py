@@ -1,4 +1,4 @@
-"""CreatePartitionsRequest (key 37), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""CreatePartitionsRequest (key 37), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreatePartitionsRequest(Message):
-    """CreatePartitionsRequest (key 37), versions 0-3, flexible from 2."""
+    """CreatePartitionsRequest (key 37), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("topics", "timeout_ms", "validate_only")
 
@@ -29,7 +29,7 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in CreatePartitionsRequest, versions 0 to 3."""
 
     __slots__ = ("name", "count", "assignments")
 
@@ -50,7 +50,7 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsAssignment(Struct):
-    """Versions 0+."""
+    """An element of `assignments` in CreatePartitionsTopic (CreatePartitionsRequest), versions 0 to 3."""
 
     __slots__ = ("broker_ids",)
 

@@ -1,4 +1,4 @@
-"""CreatePartitionsResponse (key 37), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""CreatePartitionsResponse (key 37), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreatePartitionsResponse(Message):
-    """CreatePartitionsResponse (key 37), versions 0-3, flexible from 2."""
+    """CreatePartitionsResponse (key 37), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "results")
 
@@ -27,7 +27,7 @@ class CreatePartitionsResponse(Message):
 
 
 class CreatePartitionsTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in CreatePartitionsResponse, versions 0 to 3."""
 
     __slots__ = ("name", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""CreateTopicsRequest (key 19), versions 0-7, flexible from 5. Generated from the definition: do not edit."""
+"""CreateTopicsRequest (key 19), versions 0 to 7, flexible from version 5 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreateTopicsRequest(Message):
-    """CreateTopicsRequest (key 19), versions 0-7, flexible from 5."""
+    """CreateTopicsRequest (key 19), versions 0 to 7, flexible from version 5 on."""
 
     __slots__ = ("topics", "timeout_ms", "validate_only")
 
@@ -29,7 +29,7 @@ class CreateTopicsRequest(Message):
 
 
 class CreatableTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in CreateTopicsRequest, versions 0 to 7."""
 
     __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
 
@@ -52,7 +52,7 @@ class CreatableTopic(Struct):
 
 
 class CreatableReplicaAssignment(Struct):
-    """Versions 0+."""
+    """An element of `assignments` in CreatableTopic (CreateTopicsRequest), versions 0 to 7."""
 
     __slots__ = ("partition_index", "broker_ids")
 
@@ -69,7 +69,7 @@ class CreatableReplicaAssignment(Struct):
 
 
 class CreatableTopicConfig(Struct):
-    """Versions 0+."""
+    """An element of `configs` in CreatableTopic (CreateTopicsRequest), versions 0 to 7."""
 
     __slots__ = ("name", "value")
 

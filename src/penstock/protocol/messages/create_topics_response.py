@@ -1,4 +1,4 @@
-"""CreateTopicsResponse (key 19), versions 0-7, flexible from 5. Generated from the definition: do not edit."""
+"""CreateTopicsResponse (key 19), versions 0 to 7, flexible from version 5 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class CreateTopicsResponse(Message):
-    """CreateTopicsResponse (key 19), versions 0-7, flexible from 5."""
+    """CreateTopicsResponse (key 19), versions 0 to 7, flexible from version 5 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class CreateTopicsResponse(Message):
 
 
 class CreatableTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `topics` in CreateTopicsResponse, versions 0 to 7."""
 
     __slots__ = (
         "name",
@@ -65,7 +65,7 @@ class CreatableTopicResult(Struct):
 
 
 class CreatableTopicConfigs(Struct):
-    """Versions 5+."""
+    """An element of `configs` in CreatableTopicResult (CreateTopicsResponse), versions 5 to 7."""
 
     __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
 

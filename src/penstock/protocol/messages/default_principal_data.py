@@ -1,4 +1,4 @@
-"""DefaultPrincipalData, versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DefaultPrincipalData, version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class DefaultPrincipalData(Message):
-    """DefaultPrincipalData, versions 0, flexible from 0."""
+    """DefaultPrincipalData, version 0, flexible from version 0 on."""
 
     __slots__ = ("type", "name", "token_authenticated")
 

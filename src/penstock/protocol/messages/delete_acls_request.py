@@ -1,4 +1,4 @@
-"""DeleteAclsRequest (key 31), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteAclsRequest (key 31), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteAclsRequest(Message):
-    """DeleteAclsRequest (key 31), versions 0-3, flexible from 2."""
+    """DeleteAclsRequest (key 31), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("filters",)
 
@@ -25,7 +25,7 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsFilter(Struct):
-    """Versions 0+."""
+    """An element of `filters` in DeleteAclsRequest, versions 0 to 3."""
 
     __slots__ = (
         "resource_type_filter",

@@ -1,4 +1,4 @@
-"""DeleteAclsResponse (key 31), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteAclsResponse (key 31), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteAclsResponse(Message):
-    """DeleteAclsResponse (key 31), versions 0-3, flexible from 2."""
+    """DeleteAclsResponse (key 31), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "filter_results")
 
@@ -27,7 +27,7 @@ class DeleteAclsResponse(Message):
 
 
 class DeleteAclsFilterResult(Struct):
-    """Versions 0+."""
+    """An element of `filter_results` in DeleteAclsResponse, versions 0 to 3."""
 
     __slots__ = ("error_code", "error_message", "matching_acls")
 
@@ -46,7 +46,7 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsMatchingAcl(Struct):
-    """Versions 0+."""
+    """An element of `matching_acls` in DeleteAclsFilterResult (DeleteAclsResponse), versions 0 to 3."""
 
     __slots__ = (
         "error_code",

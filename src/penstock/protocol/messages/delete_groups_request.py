@@ -1,4 +1,4 @@
-"""DeleteGroupsRequest (key 42), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteGroupsRequest (key 42), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class DeleteGroupsRequest(Message):
-    """DeleteGroupsRequest (key 42), versions 0-3, flexible from 2."""
+    """DeleteGroupsRequest (key 42), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("groups_names",)
 

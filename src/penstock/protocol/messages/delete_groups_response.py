@@ -1,4 +1,4 @@
-"""DeleteGroupsResponse (key 42), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteGroupsResponse (key 42), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteGroupsResponse(Message):
-    """DeleteGroupsResponse (key 42), versions 0-3, flexible from 2."""
+    """DeleteGroupsResponse (key 42), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "results")
 
@@ -27,7 +27,7 @@ class DeleteGroupsResponse(Message):
 
 
 class DeletableGroupResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in DeleteGroupsResponse, versions 0 to 3."""
 
     __slots__ = ("group_id", "error_code", "error_message")
 

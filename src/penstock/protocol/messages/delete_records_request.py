@@ -1,4 +1,4 @@
-"""DeleteRecordsRequest (key 21), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteRecordsRequest (key 21), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteRecordsRequest(Message):
-    """DeleteRecordsRequest (key 21), versions 0-2, flexible from 2."""
+    """DeleteRecordsRequest (key 21), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("topics", "timeout_ms")
 
@@ -27,7 +27,7 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DeleteRecordsRequest, versions 0 to 2."""
 
     __slots__ = ("name", "partitions")
 
@@ -44,7 +44,7 @@ class DeleteRecordsTopic(Struct):
 
 
 class DeleteRecordsPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in DeleteRecordsTopic (DeleteRecordsRequest), versions 0 to 2."""
 
     __slots__ = ("partition_index", "offset")
 

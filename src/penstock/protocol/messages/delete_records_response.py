@@ -1,4 +1,4 @@
-"""DeleteRecordsResponse (key 21), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""DeleteRecordsResponse (key 21), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteRecordsResponse(Message):
-    """DeleteRecordsResponse (key 21), versions 0-2, flexible from 2."""
+    """DeleteRecordsResponse (key 21), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class DeleteRecordsResponse(Message):
 
 
 class DeleteRecordsTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DeleteRecordsResponse, versions 0 to 2."""
 
     __slots__ = ("name", "partitions")
 
@@ -44,7 +44,7 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsPartitionResult(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in DeleteRecordsTopicResult (DeleteRecordsResponse), versions 0 to 2."""
 
     __slots__ = ("partition_index", "low_watermark", "error_code")
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsetsRequest (key 92), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DeleteShareGroupOffsetsRequest (key 92), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteShareGroupOffsetsRequest(Message):
-    """DeleteShareGroupOffsetsRequest (key 92), versions 0, flexible from 0."""
+    """DeleteShareGroupOffsetsRequest (key 92), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 
 class DeleteShareGroupOffsetsRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DeleteShareGroupOffsetsRequest, version 0."""
 
     __slots__ = ("topic_name",)
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsetsResponse (key 92), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DeleteShareGroupOffsetsResponse (key 92), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteShareGroupOffsetsResponse(Message):
-    """DeleteShareGroupOffsetsResponse (key 92), versions 0, flexible from 0."""
+    """DeleteShareGroupOffsetsResponse (key 92), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
 
@@ -31,7 +31,7 @@ class DeleteShareGroupOffsetsResponse(Message):
 
 
 class DeleteShareGroupOffsetsResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `responses` in DeleteShareGroupOffsetsResponse, version 0."""
 
     __slots__ = ("topic_name", "topic_id", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupStateRequest (key 86), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DeleteShareGroupStateRequest (key 86), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteShareGroupStateRequest(Message):
-    """DeleteShareGroupStateRequest (key 86), versions 0, flexible from 0."""
+    """DeleteShareGroupStateRequest (key 86), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class DeleteShareGroupStateRequest(Message):
 
 
 class DeleteStateData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DeleteShareGroupStateRequest, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -44,7 +44,7 @@ class DeleteStateData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in DeleteStateData (DeleteShareGroupStateRequest), version 0."""
 
     __slots__ = ("partition",)
 

@@ -1,4 +1,4 @@
-"""DeleteTopicsRequest (key 20), versions 0-6, flexible from 4. Generated from the definition: do not edit."""
+"""DeleteTopicsRequest (key 20), versions 0 to 6, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteTopicsRequest(Message):
-    """DeleteTopicsRequest (key 20), versions 0-6, flexible from 4."""
+    """DeleteTopicsRequest (key 20), versions 0 to 6, flexible from version 4 on."""
 
     __slots__ = ("topics", "topic_names", "timeout_ms")
 
@@ -29,7 +29,7 @@ class DeleteTopicsRequest(Message):
 
 
 class DeleteTopicState(Struct):
-    """Versions 6+."""
+    """An element of `topics` in DeleteTopicsRequest, version 6."""
 
     __slots__ = ("name", "topic_id")
 

@@ -1,4 +1,4 @@
-"""DeleteTopicsResponse (key 20), versions 0-6, flexible from 4. Generated from the definition: do not edit."""
+"""DeleteTopicsResponse (key 20), versions 0 to 6, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteTopicsResponse(Message):
-    """DeleteTopicsResponse (key 20), versions 0-6, flexible from 4."""
+    """DeleteTopicsResponse (key 20), versions 0 to 6, flexible from version 4 on."""
 
     __slots__ = ("throttle_time_ms", "responses")
 
@@ -27,7 +27,7 @@ class DeleteTopicsResponse(Message):
 
 
 class DeletableTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `responses` in DeleteTopicsResponse, versions 0 to 6."""
 
     __slots__ = ("name", "topic_id", "error_code", "error_message")
 

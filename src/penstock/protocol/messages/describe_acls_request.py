@@ -1,4 +1,4 @@
-"""DescribeAclsRequest (key 29), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeAclsRequest (key 29), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class DescribeAclsRequest(Message):
-    """DescribeAclsRequest (key 29), versions 0-3, flexible from 2."""
+    """DescribeAclsRequest (key 29), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = (
         "resource_type_filter",

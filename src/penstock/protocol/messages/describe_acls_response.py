@@ -1,4 +1,4 @@
-"""DescribeAclsResponse (key 29), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeAclsResponse (key 29), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeAclsResponse(Message):
-    """DescribeAclsResponse (key 29), versions 0-3, flexible from 2."""
+    """DescribeAclsResponse (key 29), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
 
@@ -31,7 +31,7 @@ class DescribeAclsResponse(Message):
 
 
 class DescribeAclsResource(Struct):
-    """Versions 0+."""
+    """An element of `resources` in DescribeAclsResponse, versions 0 to 3."""
 
     __slots__ = ("resource_type", "resource_name", "pattern_type", "acls")
 
@@ -52,7 +52,7 @@ class DescribeAclsResource(Struct):
 
 
 class AclDescription(Struct):
-    """Versions 0+."""
+    """An element of `acls` in DescribeAclsResource (DescribeAclsResponse), versions 0 to 3."""
 
     __slots__ = ("principal", "host", "operation", "permission_type")
 

@@ -1,4 +1,4 @@
-"""DescribeClientQuotasRequest (key 48), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""DescribeClientQuotasRequest (key 48), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeClientQuotasRequest(Message):
-    """DescribeClientQuotasRequest (key 48), versions 0-1, flexible from 1."""
+    """DescribeClientQuotasRequest (key 48), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("components", "strict")
 
@@ -27,7 +27,7 @@ class DescribeClientQuotasRequest(Message):
 
 
 class ComponentData(Struct):
-    """Versions 0+."""
+    """An element of `components` in DescribeClientQuotasRequest, versions 0 to 1."""
 
     __slots__ = ("entity_type", "match_type", "match")
 

@@ -1,4 +1,4 @@
-"""DescribeClientQuotasResponse (key 48), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""DescribeClientQuotasResponse (key 48), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeClientQuotasResponse(Message):
-    """DescribeClientQuotasResponse (key 48), versions 0-1, flexible from 1."""
+    """DescribeClientQuotasResponse (key 48), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries")
 
@@ -31,7 +31,7 @@ class DescribeClientQuotasResponse(Message):
 
 
 class EntryData(Struct):
-    """Versions 0+."""
+    """An element of `entries` in DescribeClientQuotasResponse, versions 0 to 1."""
 
     __slots__ = ("entity", "values")
 
@@ -48,7 +48,7 @@ class EntryData(Struct):
 
 
 class EntityData(Struct):
-    """Versions 0+."""
+    """An element of `entity` in EntryData (DescribeClientQuotasResponse), versions 0 to 1."""
 
     __slots__ = ("entity_type", "entity_name")
 
@@ -65,7 +65,7 @@ class EntityData(Struct):
 
 
 class ValueData(Struct):
-    """Versions 0+."""
+    """An element of `values` in EntryData (DescribeClientQuotasResponse), versions 0 to 1."""
 
     __slots__ = ("key", "value")
 

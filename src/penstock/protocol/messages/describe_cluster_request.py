@@ -1,4 +1,4 @@
-"""DescribeClusterRequest (key 60), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeClusterRequest (key 60), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class DescribeClusterRequest(Message):
-    """DescribeClusterRequest (key 60), versions 0-2, flexible from 0."""
+    """DescribeClusterRequest (key 60), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
 

@@ -1,4 +1,4 @@
-"""DescribeClusterResponse (key 60), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeClusterResponse (key 60), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeClusterResponse(Message):
-    """DescribeClusterResponse (key 60), versions 0-2, flexible from 0."""
+    """DescribeClusterResponse (key 60), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -48,7 +48,7 @@ class DescribeClusterResponse(Message):
 
 
 class DescribeClusterBroker(Struct):
-    """Versions 0+."""
+    """An element of `brokers` in DescribeClusterResponse, versions 0 to 2."""
 
     __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
 

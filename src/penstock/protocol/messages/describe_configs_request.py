@@ -1,4 +1,4 @@
-"""DescribeConfigsRequest (key 32), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""DescribeConfigsRequest (key 32), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeConfigsRequest(Message):
-    """DescribeConfigsRequest (key 32), versions 0-4, flexible from 4."""
+    """DescribeConfigsRequest (key 32), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("resources", "include_synonyms", "include_documentation")
 
@@ -29,7 +29,7 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsResource(Struct):
-    """Versions 0+."""
+    """An element of `resources` in DescribeConfigsRequest, versions 0 to 4."""
 
     __slots__ = ("resource_type", "resource_name", "configuration_keys")
 

@@ -1,4 +1,4 @@
-"""DescribeConfigsResponse (key 32), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""DescribeConfigsResponse (key 32), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeConfigsResponse(Message):
-    """DescribeConfigsResponse (key 32), versions 0-4, flexible from 4."""
+    """DescribeConfigsResponse (key 32), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("throttle_time_ms", "results")
 
@@ -27,7 +27,7 @@ class DescribeConfigsResponse(Message):
 
 
 class DescribeConfigsResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in DescribeConfigsResponse, versions 0 to 4."""
 
     __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
 
@@ -50,7 +50,7 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResourceResult(Struct):
-    """Versions 0+."""
+    """An element of `configs` in DescribeConfigsResult (DescribeConfigsResponse), versions 0 to 4."""
 
     __slots__ = (
         "name",
@@ -91,7 +91,7 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsSynonym(Struct):
-    """Versions 1+."""
+    """A struct in DescribeConfigsResponse, versions 1 to 4."""
 
     __slots__ = ("name", "value", "source")
 

@@ -1,4 +1,4 @@
-"""DescribeDelegationTokenRequest (key 41), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeDelegationTokenRequest (key 41), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeDelegationTokenRequest(Message):
-    """DescribeDelegationTokenRequest (key 41), versions 0-3, flexible from 2."""
+    """DescribeDelegationTokenRequest (key 41), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("owners",)
 
@@ -25,7 +25,7 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribeDelegationTokenOwner(Struct):
-    """Versions 0+."""
+    """An element of `owners` in DescribeDelegationTokenRequest, versions 0 to 3."""
 
     __slots__ = ("principal_type", "principal_name")
 

@@ -1,4 +1,4 @@
-"""DescribeDelegationTokenResponse (key 41), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeDelegationTokenResponse (key 41), versions 0 to 3, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeDelegationTokenResponse(Message):
-    """DescribeDelegationTokenResponse (key 41), versions 0-3, flexible from 2."""
+    """DescribeDelegationTokenResponse (key 41), versions 0 to 3, flexible from version 2 on."""
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms")
 
@@ -29,7 +29,7 @@ class DescribeDelegationTokenResponse(Message):
 
 
 class DescribedDelegationToken(Struct):
-    """Versions 0+."""
+    """An element of `tokens` in DescribeDelegationTokenResponse, versions 0 to 3."""
 
     __slots__ = (
         "principal_type",
@@ -73,7 +73,7 @@ class DescribedDelegationToken(Struct):
 
 
 class DescribedDelegationTokenRenewer(Struct):
-    """Versions 0+."""
+    """A struct in DescribeDelegationTokenResponse, versions 0 to 3."""
 
     __slots__ = ("principal_type", "principal_name")
 

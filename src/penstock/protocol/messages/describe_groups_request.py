@@ -1,4 +1,4 @@
-"""DescribeGroupsRequest (key 15), versions 0-6, flexible from 5. Generated from the definition: do not edit."""
+"""DescribeGroupsRequest (key 15), versions 0 to 6, flexible from version 5 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class DescribeGroupsRequest(Message):
-    """DescribeGroupsRequest (key 15), versions 0-6, flexible from 5."""
+    """DescribeGroupsRequest (key 15), versions 0 to 6, flexible from version 5 on."""
 
     __slots__ = ("groups", "include_authorized_operations")
 

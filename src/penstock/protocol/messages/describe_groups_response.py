@@ -1,4 +1,4 @@
-"""DescribeGroupsResponse (key 15), versions 0-6, flexible from 5. Generated from the definition: do not edit."""
+"""DescribeGroupsResponse (key 15), versions 0 to 6, flexible from version 5 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeGroupsResponse(Message):
-    """DescribeGroupsResponse (key 15), versions 0-6, flexible from 5."""
+    """DescribeGroupsResponse (key 15), versions 0 to 6, flexible from version 5 on."""
 
     __slots__ = ("throttle_time_ms", "groups")
 
@@ -27,7 +27,7 @@ class DescribeGroupsResponse(Message):
 
 
 class DescribedGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in DescribeGroupsResponse, versions 0 to 6."""
 
     __slots__ = (
         "error_code",
@@ -65,7 +65,7 @@ class DescribedGroup(Struct):
 
 
 class DescribedGroupMember(Struct):
-    """Versions 0+."""
+    """An element of `members` in DescribedGroup (DescribeGroupsResponse), versions 0 to 6."""
 
     __slots__ = (
         "member_id",

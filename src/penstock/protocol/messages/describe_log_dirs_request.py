@@ -1,4 +1,4 @@
-"""DescribeLogDirsRequest (key 35), versions 0-5, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeLogDirsRequest (key 35), versions 0 to 5, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeLogDirsRequest(Message):
-    """DescribeLogDirsRequest (key 35), versions 0-5, flexible from 2."""
+    """DescribeLogDirsRequest (key 35), versions 0 to 5, flexible from version 2 on."""
 
     __slots__ = ("topics",)
 
@@ -25,7 +25,7 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribableLogDirTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeLogDirsRequest, versions 0 to 5."""
 
     __slots__ = ("topic", "partitions")
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirsResponse (key 35), versions 0-5, flexible from 2. Generated from the definition: do not edit."""
+"""DescribeLogDirsResponse (key 35), versions 0 to 5, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeLogDirsResponse(Message):
-    """DescribeLogDirsResponse (key 35), versions 0-5, flexible from 2."""
+    """DescribeLogDirsResponse (key 35), versions 0 to 5, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "results")
 
@@ -29,7 +29,7 @@ class DescribeLogDirsResponse(Message):
 
 
 class DescribeLogDirsResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in DescribeLogDirsResponse, versions 0 to 5."""
 
     __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
 
@@ -54,7 +54,7 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeLogDirsResult (DescribeLogDirsResponse), versions 0 to 5."""
 
     __slots__ = ("name", "partitions")
 
@@ -71,7 +71,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in DescribeLogDirsTopic (DescribeLogDirsResponse), versions 0 to 5."""
 
     __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
 

@@ -1,4 +1,4 @@
-"""DescribeProducersRequest (key 61), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeProducersRequest (key 61), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeProducersRequest(Message):
-    """DescribeProducersRequest (key 61), versions 0, flexible from 0."""
+    """DescribeProducersRequest (key 61), version 0, flexible from version 0 on."""
 
     __slots__ = ("topics",)
 
@@ -25,7 +25,7 @@ class DescribeProducersRequest(Message):
 
 
 class TopicRequest(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeProducersRequest, version 0."""
 
     __slots__ = ("name", "partition_indexes")
 

@@ -1,4 +1,4 @@
-"""DescribeProducersResponse (key 61), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeProducersResponse (key 61), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeProducersResponse(Message):
-    """DescribeProducersResponse (key 61), versions 0, flexible from 0."""
+    """DescribeProducersResponse (key 61), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class DescribeProducersResponse(Message):
 
 
 class TopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeProducersResponse, version 0."""
 
     __slots__ = ("name", "partitions")
 
@@ -44,7 +44,7 @@ class TopicResponse(Struct):
 
 
 class PartitionResponse(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicResponse (DescribeProducersResponse), version 0."""
 
     __slots__ = ("partition_index", "error_code", "error_message", "active_producers")
 
@@ -65,7 +65,7 @@ class PartitionResponse(Struct):
 
 
 class ProducerState(Struct):
-    """Versions 0+."""
+    """An element of `active_producers` in PartitionResponse (DescribeProducersResponse), version 0."""
 
     __slots__ = (
         "producer_id",

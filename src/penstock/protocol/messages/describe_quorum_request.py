@@ -1,4 +1,4 @@
-"""DescribeQuorumRequest (key 55), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeQuorumRequest (key 55), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeQuorumRequest(Message):
-    """DescribeQuorumRequest (key 55), versions 0-2, flexible from 0."""
+    """DescribeQuorumRequest (key 55), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("topics",)
 
@@ -25,7 +25,7 @@ class DescribeQuorumRequest(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeQuorumRequest, versions 0 to 2."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -42,7 +42,7 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (DescribeQuorumRequest), versions 0 to 2."""
 
     __slots__ = ("partition_index",)
 

@@ -1,4 +1,4 @@
-"""DescribeQuorumResponse (key 55), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeQuorumResponse (key 55), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeQuorumResponse(Message):
-    """DescribeQuorumResponse (key 55), versions 0-2, flexible from 0."""
+    """DescribeQuorumResponse (key 55), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("error_code", "error_message", "topics", "nodes")
 
@@ -31,7 +31,7 @@ class DescribeQuorumResponse(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeQuorumResponse, versions 0 to 2."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -48,7 +48,7 @@ class TopicData(Struct):
 
 
 class Node(Struct):
-    """Versions 2+."""
+    """An element of `nodes` in DescribeQuorumResponse, version 2."""
 
     __slots__ = ("node_id", "listeners")
 
@@ -65,7 +65,7 @@ class Node(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (DescribeQuorumResponse), versions 0 to 2."""
 
     __slots__ = (
         "partition_index",
@@ -103,7 +103,7 @@ class PartitionData(Struct):
 
 
 class Listener(Struct):
-    """Versions 2+."""
+    """An element of `listeners` in Node (DescribeQuorumResponse), version 2."""
 
     __slots__ = ("name", "host", "port")
 
@@ -122,7 +122,7 @@ class Listener(Struct):
 
 
 class ReplicaState(Struct):
-    """Versions 0+."""
+    """A struct in DescribeQuorumResponse, for the fields `current_voters`, `observers`; versions 0 to 2."""
 
     __slots__ = (
         "replica_id",

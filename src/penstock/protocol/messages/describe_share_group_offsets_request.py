@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsetsRequest (key 90), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeShareGroupOffsetsRequest (key 90), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeShareGroupOffsetsRequest(Message):
-    """DescribeShareGroupOffsetsRequest (key 90), versions 0-1, flexible from 0."""
+    """DescribeShareGroupOffsetsRequest (key 90), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("groups",)
 
@@ -25,7 +25,7 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 
 class DescribeShareGroupOffsetsRequestGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in DescribeShareGroupOffsetsRequest, versions 0 to 1."""
 
     __slots__ = ("group_id", "topics")
 
@@ -44,7 +44,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):
-    """Versions 0+."""
+    """A struct in DescribeShareGroupOffsetsRequest, versions 0 to 1."""
 
     __slots__ = ("topic_name", "partitions")
 

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsetsResponse (key 90), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeShareGroupOffsetsResponse (key 90), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeShareGroupOffsetsResponse(Message):
-    """DescribeShareGroupOffsetsResponse (key 90), versions 0-1, flexible from 0."""
+    """DescribeShareGroupOffsetsResponse (key 90), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "groups")
 
@@ -27,7 +27,7 @@ class DescribeShareGroupOffsetsResponse(Message):
 
 
 class DescribeShareGroupOffsetsResponseGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in DescribeShareGroupOffsetsResponse, versions 0 to 1."""
 
     __slots__ = ("group_id", "topics", "error_code", "error_message")
 
@@ -48,7 +48,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 
 
 class DescribeShareGroupOffsetsResponseTopic(Struct):
-    """Versions 0+."""
+    """A struct in DescribeShareGroupOffsetsResponse, versions 0 to 1."""
 
     __slots__ = ("topic_name", "topic_id", "partitions")
 
@@ -67,7 +67,7 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
 
 
 class DescribeShareGroupOffsetsResponsePartition(Struct):
-    """Versions 0+."""
+    """A struct in DescribeShareGroupOffsetsResponse, versions 0 to 1."""
 
     __slots__ = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitionsRequest (key 75), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeTopicPartitionsRequest (key 75), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeTopicPartitionsRequest(Message):
-    """DescribeTopicPartitionsRequest (key 75), versions 0, flexible from 0."""
+    """DescribeTopicPartitionsRequest (key 75), version 0, flexible from version 0 on."""
 
     __slots__ = ("topics", "response_partition_limit", "cursor")
 
@@ -29,7 +29,7 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class TopicRequest(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeTopicPartitionsRequest, version 0."""
 
     __slots__ = ("name",)
 
@@ -44,7 +44,7 @@ class TopicRequest(Struct):
 
 
 class Cursor(Struct):
-    """Versions 0+."""
+    """The value of `cursor` in DescribeTopicPartitionsRequest, version 0."""
 
     __slots__ = ("topic_name", "partition_index")
 

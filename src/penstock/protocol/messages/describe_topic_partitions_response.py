@@ -1,4 +1,4 @@
-"""DescribeTopicPartitionsResponse (key 75), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeTopicPartitionsResponse (key 75), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """DescribeTopicPartitionsResponse (key 75), versions 0, flexible from 0."""
+    """DescribeTopicPartitionsResponse (key 75), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "topics", "next_cursor")
 
@@ -29,7 +29,7 @@ class DescribeTopicPartitionsResponse(Message):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in DescribeTopicPartitionsResponse, version 0."""
 
     __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
 
@@ -54,7 +54,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class Cursor(Struct):
-    """Versions 0+."""
+    """The value of `next_cursor` in DescribeTopicPartitionsResponse, version 0."""
 
     __slots__ = ("topic_name", "partition_index")
 
@@ -71,7 +71,7 @@ class Cursor(Struct):
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    """Versions 0+."""
+    """A struct in DescribeTopicPartitionsResponse, version 0."""
 
     __slots__ = (
         "error_code",

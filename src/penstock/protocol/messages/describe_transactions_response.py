@@ -1,4 +1,4 @@
-"""DescribeTransactionsResponse (key 65), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeTransactionsResponse (key 65), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeTransactionsResponse(Message):
-    """DescribeTransactionsResponse (key 65), versions 0, flexible from 0."""
+    """DescribeTransactionsResponse (key 65), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "transaction_states")
 
@@ -27,7 +27,7 @@ class DescribeTransactionsResponse(Message):
 
 
 class TransactionState(Struct):
-    """Versions 0+."""
+    """An element of `transaction_states` in DescribeTransactionsResponse, version 0."""
 
     __slots__ = (
         "error_code",
@@ -65,7 +65,7 @@ class TransactionState(Struct):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in TransactionState (DescribeTransactionsResponse), version 0."""
 
     __slots__ = ("topic", "partitions")
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentialsRequest (key 50), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeUserScramCredentialsRequest (key 50), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    """DescribeUserScramCredentialsRequest (key 50), versions 0, flexible from 0."""
+    """DescribeUserScramCredentialsRequest (key 50), version 0, flexible from version 0 on."""
 
     __slots__ = ("users",)
 
@@ -25,7 +25,7 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class UserName(Struct):
-    """Versions 0+."""
+    """An element of `users` in DescribeUserScramCredentialsRequest, version 0."""
 
     __slots__ = ("name",)
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentialsResponse (key 50), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""DescribeUserScramCredentialsResponse (key 50), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    """DescribeUserScramCredentialsResponse (key 50), versions 0, flexible from 0."""
+    """DescribeUserScramCredentialsResponse (key 50), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
 
@@ -31,7 +31,7 @@ class DescribeUserScramCredentialsResponse(Message):
 
 
 class DescribeUserScramCredentialsResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in DescribeUserScramCredentialsResponse, version 0."""
 
     __slots__ = ("user", "error_code", "error_message", "credential_infos")
 
@@ -52,7 +52,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class CredentialInfo(Struct):
-    """Versions 0+."""
+    """A struct in DescribeUserScramCredentialsResponse, version 0."""
 
     __slots__ = ("mechanism", "iterations")
 

@@ -1,4 +1,4 @@
-"""ElectLeadersRequest (key 43), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""ElectLeadersRequest (key 43), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ElectLeadersRequest(Message):
-    """ElectLeadersRequest (key 43), versions 0-2, flexible from 2."""
+    """ElectLeadersRequest (key 43), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("election_type", "topic_partitions", "timeout_ms")
 
@@ -31,7 +31,7 @@ class ElectLeadersRequest(Message):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in ElectLeadersRequest, versions 0 to 2."""
 
     __slots__ = ("topic", "partitions")
 

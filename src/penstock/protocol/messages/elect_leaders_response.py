@@ -1,4 +1,4 @@
-"""ElectLeadersResponse (key 43), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""ElectLeadersResponse (key 43), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ElectLeadersResponse(Message):
-    """ElectLeadersResponse (key 43), versions 0-2, flexible from 2."""
+    """ElectLeadersResponse (key 43), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
 
@@ -29,7 +29,7 @@ class ElectLeadersResponse(Message):
 
 
 class ReplicaElectionResult(Struct):
-    """Versions 0+."""
+    """An element of `replica_election_results` in ElectLeadersResponse, versions 0 to 2."""
 
     __slots__ = ("topic", "partition_result")
 
@@ -46,7 +46,7 @@ class ReplicaElectionResult(Struct):
 
 
 class PartitionResult(Struct):
-    """Versions 0+."""
+    """An element of `partition_result` in ReplicaElectionResult (ElectLeadersResponse), versions 0 to 2."""
 
     __slots__ = ("partition_id", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""EndQuorumEpochRequest (key 54), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""EndQuorumEpochRequest (key 54), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class EndQuorumEpochRequest(Message):
-    """EndQuorumEpochRequest (key 54), versions 0-1, flexible from 1."""
+    """EndQuorumEpochRequest (key 54), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("cluster_id", "topics", "leader_endpoints")
 
@@ -29,7 +29,7 @@ class EndQuorumEpochRequest(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in EndQuorumEpochRequest, versions 0 to 1."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -46,7 +46,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `leader_endpoints` in EndQuorumEpochRequest, version 1."""
 
     __slots__ = ("name", "host", "port")
 
@@ -65,7 +65,7 @@ class LeaderEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (EndQuorumEpochRequest), versions 0 to 1."""
 
     __slots__ = (
         "partition_index",
@@ -94,7 +94,7 @@ class PartitionData(Struct):
 
 
 class ReplicaInfo(Struct):
-    """Versions 1+."""
+    """An element of `preferred_candidates` in PartitionData (EndQuorumEpochRequest), version 1."""
 
     __slots__ = ("candidate_id", "candidate_directory_id")
 

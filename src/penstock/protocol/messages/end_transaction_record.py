@@ -1,4 +1,4 @@
-"""EndTransactionRecord (key 24), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""EndTransactionRecord (key 24), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EndTransactionRecord(Message):
-    """EndTransactionRecord (key 24), versions 0, flexible from 0."""
+    """EndTransactionRecord (key 24), version 0, flexible from version 0 on."""
 
     __slots__ = ()
 

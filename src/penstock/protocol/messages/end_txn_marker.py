@@ -1,4 +1,4 @@
-"""EndTxnMarker, versions 0. Generated from the definition: do not edit."""
+"""EndTxnMarker, version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EndTxnMarker(Message):
-    """EndTxnMarker, versions 0."""
+    """EndTxnMarker, version 0."""
 
     __slots__ = ("coordinator_epoch",)
 

@@ -1,4 +1,4 @@
-"""EndTxnRequest (key 26), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""EndTxnRequest (key 26), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EndTxnRequest(Message):
-    """EndTxnRequest (key 26), versions 0-5, flexible from 3."""
+    """EndTxnRequest (key 26), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed")
 

@@ -1,4 +1,4 @@
-"""EndTxnResponse (key 26), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""EndTxnResponse (key 26), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EndTxnResponse(Message):
-    """EndTxnResponse (key 26), versions 0-5, flexible from 3."""
+    """EndTxnResponse (key 26), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
 

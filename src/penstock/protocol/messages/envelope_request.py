@@ -1,4 +1,4 @@
-"""EnvelopeRequest (key 58), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""EnvelopeRequest (key 58), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EnvelopeRequest(Message):
-    """EnvelopeRequest (key 58), versions 0, flexible from 0."""
+    """EnvelopeRequest (key 58), version 0, flexible from version 0 on."""
 
     __slots__ = ("request_data", "request_principal", "client_host_address")
 

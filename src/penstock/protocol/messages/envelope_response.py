@@ -1,4 +1,4 @@
-"""EnvelopeResponse (key 58), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""EnvelopeResponse (key 58), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class EnvelopeResponse(Message):
-    """EnvelopeResponse (key 58), versions 0, flexible from 0."""
+    """EnvelopeResponse (key 58), version 0, flexible from version 0 on."""
 
     __slots__ = ("response_data", "error_code")
 

@@ -1,4 +1,4 @@
-"""ExpireDelegationTokenResponse (key 40), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""ExpireDelegationTokenResponse (key 40), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ExpireDelegationTokenResponse(Message):
-    """ExpireDelegationTokenResponse (key 40), versions 0-2, flexible from 2."""
+    """ExpireDelegationTokenResponse (key 40), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
 

@@ -1,4 +1,4 @@
-"""FeatureLevelRecord (key 12), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""FeatureLevelRecord (key 12), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class FeatureLevelRecord(Message):
-    """FeatureLevelRecord (key 12), versions 0, flexible from 0."""
+    """FeatureLevelRecord (key 12), version 0, flexible from version 0 on."""
 
     __slots__ = ("name", "feature_level")
 

@@ -1,4 +1,4 @@
-"""FenceBrokerRecord (key 7), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""FenceBrokerRecord (key 7), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class FenceBrokerRecord(Message):
-    """FenceBrokerRecord (key 7), versions 0, flexible from 0."""
+    """FenceBrokerRecord (key 7), version 0, flexible from version 0 on."""
 
     __slots__ = ("id", "epoch")
 

@@ -1,4 +1,4 @@
-"""FetchRequest (key 1), versions 0-18, flexible from 12. Generated from the definition: do not edit."""
+"""FetchRequest (key 1), versions 0 to 18, flexible from version 12 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class FetchRequest(Message):
-    """FetchRequest (key 1), versions 0-18, flexible from 12."""
+    """FetchRequest (key 1), versions 0 to 18, flexible from version 12 on."""
 
     __slots__ = (
         "cluster_id",
@@ -62,7 +62,7 @@ class FetchRequest(Message):
 
 
 class ReplicaState(Struct):
-    """Versions 15+."""
+    """The value of `replica_state` in FetchRequest, versions 15 to 18."""
 
     __slots__ = ("replica_id", "replica_epoch")
 
@@ -79,7 +79,7 @@ class ReplicaState(Struct):
 
 
 class FetchTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in FetchRequest, versions 0 to 18."""
 
     __slots__ = ("topic", "topic_id", "partitions")
 
@@ -98,7 +98,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    """Versions 7+."""
+    """An element of `forgotten_topics_data` in FetchRequest, versions 7 to 18."""
 
     __slots__ = ("topic", "topic_id", "partitions")
 
@@ -117,7 +117,7 @@ class ForgottenTopic(Struct):
 
 
 class FetchPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in FetchTopic (FetchRequest), versions 0 to 18."""
 
     __slots__ = (
         "partition",

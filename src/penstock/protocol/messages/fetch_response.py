@@ -1,4 +1,4 @@
-"""FetchResponse (key 1), versions 0-18, flexible from 12. Generated from the definition: do not edit."""
+"""FetchResponse (key 1), versions 0 to 18, flexible from version 12 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import MadeLate, Message, Records, Struct, Unknow
 
 
 class FetchResponse(Message):
-    """FetchResponse (key 1), versions 0-18, flexible from 12."""
+    """FetchResponse (key 1), versions 0 to 18, flexible from version 12 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
 
@@ -33,7 +33,7 @@ class FetchResponse(Message):
 
 
 class FetchableTopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in FetchResponse, versions 0 to 18."""
 
     __slots__ = ("topic", "topic_id", "partitions")
 
@@ -52,7 +52,7 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 16+."""
+    """An element of `node_endpoints` in FetchResponse, versions 16 to 18."""
 
     __slots__ = ("node_id", "host", "port", "rack")
 
@@ -73,7 +73,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in FetchableTopicResponse (FetchResponse), versions 0 to 18."""
 
     __slots__ = (
         "partition_index",
@@ -126,7 +126,7 @@ class PartitionData(Struct):
 
 
 class EpochEndOffset(Struct):
-    """Versions 12+."""
+    """The value of `diverging_epoch` in PartitionData (FetchResponse), versions 12 to 18."""
 
     __slots__ = ("epoch", "end_offset")
 
@@ -143,7 +143,7 @@ class EpochEndOffset(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """Versions 12+."""
+    """The value of `current_leader` in PartitionData (FetchResponse), versions 12 to 18."""
 
     __slots__ = ("leader_id", "leader_epoch")
 
@@ -160,7 +160,7 @@ class LeaderIdAndEpoch(Struct):
 
 
 class SnapshotId(Struct):
-    """Versions 12+."""
+    """The value of `snapshot_id` in PartitionData (FetchResponse), versions 12 to 18."""
 
     __slots__ = ("end_offset", "epoch")
 
@@ -177,7 +177,7 @@ class SnapshotId(Struct):
 
 
 class AbortedTransaction(Struct):
-    """Versions 4+."""
+    """An element of `aborted_transactions` in PartitionData (FetchResponse), versions 4 to 18."""
 
     __slots__ = ("producer_id", "first_offset")
 

@@ -1,4 +1,4 @@
-"""FetchSnapshotRequest (key 59), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""FetchSnapshotRequest (key 59), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class FetchSnapshotRequest(Message):
-    """FetchSnapshotRequest (key 59), versions 0-1, flexible from 0."""
+    """FetchSnapshotRequest (key 59), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("cluster_id", "replica_id", "max_bytes", "topics")
 
@@ -31,7 +31,7 @@ class FetchSnapshotRequest(Message):
 
 
 class TopicSnapshot(Struct):
-    """Versions 0+."""
+    """An element of `topics` in FetchSnapshotRequest, versions 0 to 1."""
 
     __slots__ = ("name", "partitions")
 
@@ -48,7 +48,7 @@ class TopicSnapshot(Struct):
 
 
 class PartitionSnapshot(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicSnapshot (FetchSnapshotRequest), versions 0 to 1."""
 
     __slots__ = ("partition", "current_leader_epoch", "snapshot_id", "position", "replica_directory_id")
 
@@ -71,7 +71,7 @@ class PartitionSnapshot(Struct):
 
 
 class SnapshotId(Struct):
-    """Versions 0+."""
+    """The value of `snapshot_id` in PartitionSnapshot (FetchSnapshotRequest), versions 0 to 1."""
 
     __slots__ = ("end_offset", "epoch")
 

@@ -1,4 +1,4 @@
-"""FetchSnapshotResponse (key 59), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""FetchSnapshotResponse (key 59), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import MadeLate, Message, Records, Struct, Unknow
 
 
 class FetchSnapshotResponse(Message):
-    """FetchSnapshotResponse (key 59), versions 0-1, flexible from 0."""
+    """FetchSnapshotResponse (key 59), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
 
@@ -31,7 +31,7 @@ class FetchSnapshotResponse(Message):
 
 
 class TopicSnapshot(Struct):
-    """Versions 0+."""
+    """An element of `topics` in FetchSnapshotResponse, versions 0 to 1."""
 
     __slots__ = ("name", "partitions")
 
@@ -48,7 +48,7 @@ class TopicSnapshot(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `node_endpoints` in FetchSnapshotResponse, version 1."""
 
     __slots__ = ("node_id", "host", "port")
 
@@ -67,7 +67,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionSnapshot(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicSnapshot (FetchSnapshotResponse), versions 0 to 1."""
 
     __slots__ = (
         "index",
@@ -104,7 +104,7 @@ class PartitionSnapshot(Struct):
 
 
 class SnapshotId(Struct):
-    """Versions 0+."""
+    """The value of `snapshot_id` in PartitionSnapshot (FetchSnapshotResponse), versions 0 to 1."""
 
     __slots__ = ("end_offset", "epoch")
 
@@ -121,7 +121,7 @@ class SnapshotId(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """Versions 0+."""
+    """The value of `current_leader` in PartitionSnapshot (FetchSnapshotResponse), versions 0 to 1."""
 
     __slots__ = ("leader_id", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""FindCoordinatorRequest (key 10), versions 0-6, flexible from 3. Generated from the definition: do not edit."""
+"""FindCoordinatorRequest (key 10), versions 0 to 6, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class FindCoordinatorRequest(Message):
-    """FindCoordinatorRequest (key 10), versions 0-6, flexible from 3."""
+    """FindCoordinatorRequest (key 10), versions 0 to 6, flexible from version 3 on."""
 
     __slots__ = ("key", "key_type", "coordinator_keys")
 

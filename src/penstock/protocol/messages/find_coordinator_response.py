@@ -1,4 +1,4 @@
-"""FindCoordinatorResponse (key 10), versions 0-6, flexible from 3. Generated from the definition: do not edit."""
+"""FindCoordinatorResponse (key 10), versions 0 to 6, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class FindCoordinatorResponse(Message):
-    """FindCoordinatorResponse (key 10), versions 0-6, flexible from 3."""
+    """FindCoordinatorResponse (key 10), versions 0 to 6, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
 
@@ -37,7 +37,7 @@ class FindCoordinatorResponse(Message):
 
 
 class Coordinator(Struct):
-    """Versions 4+."""
+    """An element of `coordinators` in FindCoordinatorResponse, versions 4 to 6."""
 
     __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptionsResponse (key 71), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""GetTelemetrySubscriptionsResponse (key 71), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    """GetTelemetrySubscriptionsResponse (key 71), versions 0, flexible from 0."""
+    """GetTelemetrySubscriptionsResponse (key 71), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",

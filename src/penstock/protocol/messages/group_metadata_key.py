@@ -1,4 +1,4 @@
-"""GroupMetadataKey (key 2), versions 0. Generated from the definition: do not edit."""
+"""GroupMetadataKey (key 2), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class GroupMetadataKey(Message):
-    """GroupMetadataKey (key 2), versions 0."""
+    """GroupMetadataKey (key 2), version 0."""
 
     __slots__ = ("group",)
 

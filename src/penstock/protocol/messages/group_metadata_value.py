@@ -1,4 +1,4 @@
-"""GroupMetadataValue (key 2), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""GroupMetadataValue (key 2), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class GroupMetadataValue(Message):
-    """GroupMetadataValue (key 2), versions 0-4, flexible from 4."""
+    """GroupMetadataValue (key 2), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members")
 
@@ -35,7 +35,7 @@ class GroupMetadataValue(Message):
 
 
 class MemberMetadata(Struct):
-    """Versions 0+."""
+    """An element of `members` in GroupMetadataValue, versions 0 to 4."""
 
     __slots__ = (
         "member_id",

@@ -1,4 +1,4 @@
-"""HeartbeatRequest (key 12), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""HeartbeatRequest (key 12), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class HeartbeatRequest(Message):
-    """HeartbeatRequest (key 12), versions 0-4, flexible from 4."""
+    """HeartbeatRequest (key 12), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
 

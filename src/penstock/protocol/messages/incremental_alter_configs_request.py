@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigsRequest (key 44), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""IncrementalAlterConfigsRequest (key 44), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """IncrementalAlterConfigsRequest (key 44), versions 0-1, flexible from 1."""
+    """IncrementalAlterConfigsRequest (key 44), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("resources", "validate_only")
 
@@ -27,7 +27,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResource(Struct):
-    """Versions 0+."""
+    """An element of `resources` in IncrementalAlterConfigsRequest, versions 0 to 1."""
 
     __slots__ = ("resource_type", "resource_name", "configs")
 
@@ -46,7 +46,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterableConfig(Struct):
-    """Versions 0+."""
+    """An element of `configs` in AlterConfigsResource (IncrementalAlterConfigsRequest), versions 0 to 1."""
 
     __slots__ = ("name", "config_operation", "value")
 

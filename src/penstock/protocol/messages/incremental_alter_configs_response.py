@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigsResponse (key 44), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""IncrementalAlterConfigsResponse (key 44), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """IncrementalAlterConfigsResponse (key 44), versions 0-1, flexible from 1."""
+    """IncrementalAlterConfigsResponse (key 44), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("throttle_time_ms", "responses")
 
@@ -27,7 +27,7 @@ class IncrementalAlterConfigsResponse(Message):
 
 
 class AlterConfigsResourceResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in IncrementalAlterConfigsResponse, versions 0 to 1."""
 
     __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
 

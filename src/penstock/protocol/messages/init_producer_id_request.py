@@ -1,4 +1,4 @@
-"""InitProducerIdRequest (key 22), versions 0-6, flexible from 2. Generated from the definition: do not edit."""
+"""InitProducerIdRequest (key 22), versions 0 to 6, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class InitProducerIdRequest(Message):
-    """InitProducerIdRequest (key 22), versions 0-6, flexible from 2."""
+    """InitProducerIdRequest (key 22), versions 0 to 6, flexible from version 2 on."""
 
     __slots__ = (
         "transactional_id",

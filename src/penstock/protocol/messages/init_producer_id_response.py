@@ -1,4 +1,4 @@
-"""InitProducerIdResponse (key 22), versions 0-6, flexible from 2. Generated from the definition: do not edit."""
+"""InitProducerIdResponse (key 22), versions 0 to 6, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class InitProducerIdResponse(Message):
-    """InitProducerIdResponse (key 22), versions 0-6, flexible from 2."""
+    """InitProducerIdResponse (key 22), versions 0 to 6, flexible from version 2 on."""
 
     __slots__ = (
         "throttle_time_ms",

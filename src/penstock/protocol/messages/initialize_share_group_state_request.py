@@ -1,4 +1,4 @@
-"""InitializeShareGroupStateRequest (key 83), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""InitializeShareGroupStateRequest (key 83), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class InitializeShareGroupStateRequest(Message):
-    """InitializeShareGroupStateRequest (key 83), versions 0, flexible from 0."""
+    """InitializeShareGroupStateRequest (key 83), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class InitializeShareGroupStateRequest(Message):
 
 
 class InitializeStateData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in InitializeShareGroupStateRequest, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -44,7 +44,7 @@ class InitializeStateData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in InitializeStateData (InitializeShareGroupStateRequest), version 0."""
 
     __slots__ = ("partition", "state_epoch", "start_offset")
 

@@ -1,4 +1,4 @@
-"""InitializeShareGroupStateResponse (key 83), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""InitializeShareGroupStateResponse (key 83), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class InitializeShareGroupStateResponse(Message):
-    """InitializeShareGroupStateResponse (key 83), versions 0, flexible from 0."""
+    """InitializeShareGroupStateResponse (key 83), version 0, flexible from version 0 on."""
 
     __slots__ = ("results",)
 
@@ -25,7 +25,7 @@ class InitializeShareGroupStateResponse(Message):
 
 
 class InitializeStateResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in InitializeShareGroupStateResponse, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -42,7 +42,7 @@ class InitializeStateResult(Struct):
 
 
 class PartitionResult(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in InitializeStateResult (InitializeShareGroupStateResponse), version 0."""
 
     __slots__ = ("partition", "error_code", "error_message")
 

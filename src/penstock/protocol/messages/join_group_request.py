@@ -1,4 +1,4 @@
-"""JoinGroupRequest (key 11), versions 0-9, flexible from 6. Generated from the definition: do not edit."""
+"""JoinGroupRequest (key 11), versions 0 to 9, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class JoinGroupRequest(Message):
-    """JoinGroupRequest (key 11), versions 0-9, flexible from 6."""
+    """JoinGroupRequest (key 11), versions 0 to 9, flexible from version 6 on."""
 
     __slots__ = (
         "group_id",
@@ -48,7 +48,7 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupRequestProtocol(Struct):
-    """Versions 0+."""
+    """An element of `protocols` in JoinGroupRequest, versions 0 to 9."""
 
     __slots__ = ("name", "metadata")
 

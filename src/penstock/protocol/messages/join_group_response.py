@@ -1,4 +1,4 @@
-"""JoinGroupResponse (key 11), versions 0-9, flexible from 6. Generated from the definition: do not edit."""
+"""JoinGroupResponse (key 11), versions 0 to 9, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class JoinGroupResponse(Message):
-    """JoinGroupResponse (key 11), versions 0-9, flexible from 6."""
+    """JoinGroupResponse (key 11), versions 0 to 9, flexible from version 6 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -51,7 +51,7 @@ class JoinGroupResponse(Message):
 
 
 class JoinGroupResponseMember(Struct):
-    """Versions 0+."""
+    """An element of `members` in JoinGroupResponse, versions 0 to 9."""
 
     __slots__ = ("member_id", "group_instance_id", "metadata")
 

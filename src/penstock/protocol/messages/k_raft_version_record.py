@@ -1,4 +1,4 @@
-"""KRaftVersionRecord, versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""KRaftVersionRecord, version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class KRaftVersionRecord(Message):
-    """KRaftVersionRecord, versions 0, flexible from 0."""
+    """KRaftVersionRecord, version 0, flexible from version 0 on."""
 
     __slots__ = ("version", "k_raft_version")
 

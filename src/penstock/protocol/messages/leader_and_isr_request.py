@@ -1,4 +1,4 @@
-"""LeaderAndIsrRequest (key 4), versions 0-7, flexible from 4. Generated from the definition: do not edit."""
+"""LeaderAndIsrRequest (key 4), versions 0 to 7, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class LeaderAndIsrRequest(Message):
-    """LeaderAndIsrRequest (key 4), versions 0-7, flexible from 4."""
+    """LeaderAndIsrRequest (key 4), versions 0 to 7, flexible from version 4 on."""
 
     __slots__ = (
         "controller_id",
@@ -50,7 +50,7 @@ class LeaderAndIsrRequest(Message):
 
 
 class LeaderAndIsrPartitionState(Struct):
-    """Versions 0+."""
+    """A struct in LeaderAndIsrRequest, versions 0 to 7."""
 
     __slots__ = (
         "topic_name",
@@ -100,7 +100,7 @@ class LeaderAndIsrPartitionState(Struct):
 
 
 class LeaderAndIsrTopicState(Struct):
-    """Versions 2+."""
+    """An element of `topic_states` in LeaderAndIsrRequest, versions 2 to 7."""
 
     __slots__ = ("topic_name", "topic_id", "partition_states")
 
@@ -119,7 +119,7 @@ class LeaderAndIsrTopicState(Struct):
 
 
 class LeaderAndIsrLiveLeader(Struct):
-    """Versions 0+."""
+    """An element of `live_leaders` in LeaderAndIsrRequest, versions 0 to 7."""
 
     __slots__ = ("broker_id", "host_name", "port")
 

@@ -1,4 +1,4 @@
-"""LeaderAndIsrResponse (key 4), versions 0-7, flexible from 4. Generated from the definition: do not edit."""
+"""LeaderAndIsrResponse (key 4), versions 0 to 7, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class LeaderAndIsrResponse(Message):
-    """LeaderAndIsrResponse (key 4), versions 0-7, flexible from 4."""
+    """LeaderAndIsrResponse (key 4), versions 0 to 7, flexible from version 4 on."""
 
     __slots__ = ("error_code", "partition_errors", "topics")
 
@@ -29,7 +29,7 @@ class LeaderAndIsrResponse(Message):
 
 
 class LeaderAndIsrPartitionError(Struct):
-    """Versions 0+."""
+    """A struct in LeaderAndIsrResponse, for the fields `partition_errors`; versions 0 to 7."""
 
     __slots__ = ("topic_name", "partition_index", "error_code")
 
@@ -48,7 +48,7 @@ class LeaderAndIsrPartitionError(Struct):
 
 
 class LeaderAndIsrTopicError(Struct):
-    """Versions 5+."""
+    """An element of `topics` in LeaderAndIsrResponse, versions 5 to 7."""
 
     __slots__ = ("topic_id", "partition_errors")
 

@@ -1,4 +1,4 @@
-"""LeaderChangeMessage, versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""LeaderChangeMessage, versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class LeaderChangeMessage(Message):
-    """LeaderChangeMessage, versions 0-1, flexible from 0."""
+    """LeaderChangeMessage, versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("version", "leader_id", "voters", "granting_voters")
 
@@ -31,7 +31,7 @@ class LeaderChangeMessage(Message):
 
 
 class Voter(Struct):
-    """Versions 0+."""
+    """A struct in LeaderChangeMessage, for the fields `voters`, `granting_voters`; versions 0 to 1."""
 
     __slots__ = ("voter_id", "voter_directory_id")
 

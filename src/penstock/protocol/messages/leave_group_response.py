@@ -1,4 +1,4 @@
-"""LeaveGroupResponse (key 13), versions 0-5, flexible from 4. Generated from the definition: do not edit."""
+"""LeaveGroupResponse (key 13), versions 0 to 5, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class LeaveGroupResponse(Message):
-    """LeaveGroupResponse (key 13), versions 0-5, flexible from 4."""
+    """LeaveGroupResponse (key 13), versions 0 to 5, flexible from version 4 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "members")
 
@@ -29,7 +29,7 @@ class LeaveGroupResponse(Message):
 
 
 class MemberResponse(Struct):
-    """Versions 3+."""
+    """An element of `members` in LeaveGroupResponse, versions 3 to 5."""
 
     __slots__ = ("member_id", "group_instance_id", "error_code")
 

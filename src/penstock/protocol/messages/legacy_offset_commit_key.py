@@ -1,4 +1,4 @@
-"""LegacyOffsetCommitKey (key 0), versions 0. Generated from the definition: do not edit."""
+"""LegacyOffsetCommitKey (key 0), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class LegacyOffsetCommitKey(Message):
-    """LegacyOffsetCommitKey (key 0), versions 0."""
+    """LegacyOffsetCommitKey (key 0), version 0."""
 
     __slots__ = ("group", "topic", "partition")
 

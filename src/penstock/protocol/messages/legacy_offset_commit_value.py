@@ -1,4 +1,4 @@
-"""LegacyOffsetCommitValue (key 0), versions 0. Generated from the definition: do not edit."""
+"""LegacyOffsetCommitValue (key 0), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class LegacyOffsetCommitValue(Message):
-    """LegacyOffsetCommitValue (key 0), versions 0."""
+    """LegacyOffsetCommitValue (key 0), version 0."""
 
     __slots__ = ("offset", "metadata", "commit_timestamp")
 

@@ -1,4 +1,4 @@
-"""ListConfigResourcesRequest (key 74), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ListConfigResourcesRequest (key 74), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ListConfigResourcesRequest(Message):
-    """ListConfigResourcesRequest (key 74), versions 0-1, flexible from 0."""
+    """ListConfigResourcesRequest (key 74), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("resource_types",)
 

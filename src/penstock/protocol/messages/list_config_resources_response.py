@@ -1,4 +1,4 @@
-"""ListConfigResourcesResponse (key 74), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ListConfigResourcesResponse (key 74), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListConfigResourcesResponse(Message):
-    """ListConfigResourcesResponse (key 74), versions 0-1, flexible from 0."""
+    """ListConfigResourcesResponse (key 74), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "config_resources")
 
@@ -29,7 +29,7 @@ class ListConfigResourcesResponse(Message):
 
 
 class ConfigResource(Struct):
-    """Versions 0+."""
+    """An element of `config_resources` in ListConfigResourcesResponse, versions 0 to 1."""
 
     __slots__ = ("resource_name", "resource_type")
 

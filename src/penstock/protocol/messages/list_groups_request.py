@@ -1,4 +1,4 @@
-"""ListGroupsRequest (key 16), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""ListGroupsRequest (key 16), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ListGroupsRequest(Message):
-    """ListGroupsRequest (key 16), versions 0-5, flexible from 3."""
+    """ListGroupsRequest (key 16), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("states_filter", "types_filter")
 

@@ -1,4 +1,4 @@
-"""ListGroupsResponse (key 16), versions 0-5, flexible from 3. Generated from the definition: do not edit."""
+"""ListGroupsResponse (key 16), versions 0 to 5, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListGroupsResponse(Message):
-    """ListGroupsResponse (key 16), versions 0-5, flexible from 3."""
+    """ListGroupsResponse (key 16), versions 0 to 5, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "groups")
 
@@ -29,7 +29,7 @@ class ListGroupsResponse(Message):
 
 
 class ListedGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in ListGroupsResponse, versions 0 to 5."""
 
     __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
 

@@ -1,4 +1,4 @@
-"""ListOffsetsRequest (key 2), versions 0-11, flexible from 6. Generated from the definition: do not edit."""
+"""ListOffsetsRequest (key 2), versions 0 to 11, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListOffsetsRequest(Message):
-    """ListOffsetsRequest (key 2), versions 0-11, flexible from 6."""
+    """ListOffsetsRequest (key 2), versions 0 to 11, flexible from version 6 on."""
 
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
 
@@ -31,7 +31,7 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ListOffsetsRequest, versions 0 to 11."""
 
     __slots__ = ("name", "partitions")
 
@@ -48,7 +48,7 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in ListOffsetsTopic (ListOffsetsRequest), versions 0 to 11."""
 
     __slots__ = ("partition_index", "current_leader_epoch", "timestamp", "max_num_offsets")
 

@@ -1,4 +1,4 @@
-"""ListOffsetsResponse (key 2), versions 0-11, flexible from 6. Generated from the definition: do not edit."""
+"""ListOffsetsResponse (key 2), versions 0 to 11, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListOffsetsResponse(Message):
-    """ListOffsetsResponse (key 2), versions 0-11, flexible from 6."""
+    """ListOffsetsResponse (key 2), versions 0 to 11, flexible from version 6 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class ListOffsetsResponse(Message):
 
 
 class ListOffsetsTopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ListOffsetsResponse, versions 0 to 11."""
 
     __slots__ = ("name", "partitions")
 
@@ -44,7 +44,7 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in ListOffsetsTopicResponse (ListOffsetsResponse), versions 0 to 11."""
 
     __slots__ = ("partition_index", "error_code", "old_style_offsets", "timestamp", "offset", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignmentsRequest (key 46), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ListPartitionReassignmentsRequest (key 46), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """ListPartitionReassignmentsRequest (key 46), versions 0, flexible from 0."""
+    """ListPartitionReassignmentsRequest (key 46), version 0, flexible from version 0 on."""
 
     __slots__ = ("timeout_ms", "topics")
 
@@ -27,7 +27,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ListPartitionReassignmentsRequest, version 0."""
 
     __slots__ = ("name", "partition_indexes")
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignmentsResponse (key 46), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ListPartitionReassignmentsResponse (key 46), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """ListPartitionReassignmentsResponse (key 46), versions 0, flexible from 0."""
+    """ListPartitionReassignmentsResponse (key 46), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")
 
@@ -31,7 +31,7 @@ class ListPartitionReassignmentsResponse(Message):
 
 
 class OngoingTopicReassignment(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ListPartitionReassignmentsResponse, version 0."""
 
     __slots__ = ("name", "partitions")
 
@@ -48,7 +48,7 @@ class OngoingTopicReassignment(Struct):
 
 
 class OngoingPartitionReassignment(Struct):
-    """Versions 0+."""
+    """A struct in ListPartitionReassignmentsResponse, version 0."""
 
     __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
 

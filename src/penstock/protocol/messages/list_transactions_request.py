@@ -1,4 +1,4 @@
-"""ListTransactionsRequest (key 66), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ListTransactionsRequest (key 66), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ListTransactionsRequest(Message):
-    """ListTransactionsRequest (key 66), versions 0-2, flexible from 0."""
+    """ListTransactionsRequest (key 66), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern")
 

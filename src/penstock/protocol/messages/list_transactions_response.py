@@ -1,4 +1,4 @@
-"""ListTransactionsResponse (key 66), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ListTransactionsResponse (key 66), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ListTransactionsResponse(Message):
-    """ListTransactionsResponse (key 66), versions 0-2, flexible from 0."""
+    """ListTransactionsResponse (key 66), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
 
@@ -31,7 +31,7 @@ class ListTransactionsResponse(Message):
 
 
 class TransactionState(Struct):
-    """Versions 0+."""
+    """An element of `transaction_states` in ListTransactionsResponse, versions 0 to 2."""
 
     __slots__ = ("transactional_id", "producer_id", "transaction_state")
 

@@ -1,4 +1,4 @@
-"""MetadataRequest (key 3), versions 0-13, flexible from 9. Generated from the definition: do not edit."""
+"""MetadataRequest (key 3), versions 0 to 13, flexible from version 9 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class MetadataRequest(Message):
-    """MetadataRequest (key 3), versions 0-13, flexible from 9."""
+    """MetadataRequest (key 3), versions 0 to 13, flexible from version 9 on."""
 
     __slots__ = (
         "topics",
@@ -36,7 +36,7 @@ class MetadataRequest(Message):
 
 
 class MetadataRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in MetadataRequest, versions 0 to 13."""
 
     __slots__ = ("topic_id", "name")
 

@@ -1,4 +1,4 @@
-"""MetadataResponse (key 3), versions 0-13, flexible from 9. Generated from the definition: do not edit."""
+"""MetadataResponse (key 3), versions 0 to 13, flexible from version 9 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class MetadataResponse(Message):
-    """MetadataResponse (key 3), versions 0-13, flexible from 9."""
+    """MetadataResponse (key 3), versions 0 to 13, flexible from version 9 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -45,7 +45,7 @@ class MetadataResponse(Message):
 
 
 class MetadataResponseBroker(Struct):
-    """Versions 0+."""
+    """An element of `brokers` in MetadataResponse, versions 0 to 13."""
 
     __slots__ = ("node_id", "host", "port", "rack")
 
@@ -66,7 +66,7 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in MetadataResponse, versions 0 to 13."""
 
     __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
 
@@ -91,7 +91,7 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in MetadataResponseTopic (MetadataResponse), versions 0 to 13."""
 
     __slots__ = (
         "error_code",

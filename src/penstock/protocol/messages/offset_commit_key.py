@@ -1,4 +1,4 @@
-"""OffsetCommitKey (key 1), versions 0. Generated from the definition: do not edit."""
+"""OffsetCommitKey (key 1), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class OffsetCommitKey(Message):
-    """OffsetCommitKey (key 1), versions 0."""
+    """OffsetCommitKey (key 1), version 0."""
 
     __slots__ = ("group", "topic", "partition")
 

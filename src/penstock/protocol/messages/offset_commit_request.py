@@ -1,4 +1,4 @@
-"""OffsetCommitRequest (key 8), versions 0-10, flexible from 8. Generated from the definition: do not edit."""
+"""OffsetCommitRequest (key 8), versions 0 to 10, flexible from version 8 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetCommitRequest(Message):
-    """OffsetCommitRequest (key 8), versions 0-10, flexible from 8."""
+    """OffsetCommitRequest (key 8), versions 0 to 10, flexible from version 8 on."""
 
     __slots__ = (
         "group_id",
@@ -42,7 +42,7 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetCommitRequest, versions 0 to 10."""
 
     __slots__ = ("name", "topic_id", "partitions")
 
@@ -61,7 +61,7 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequestPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in OffsetCommitRequestTopic (OffsetCommitRequest), versions 0 to 10."""
 
     __slots__ = (
         "partition_index",

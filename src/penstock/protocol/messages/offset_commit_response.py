@@ -1,4 +1,4 @@
-"""OffsetCommitResponse (key 8), versions 0-10, flexible from 8. Generated from the definition: do not edit."""
+"""OffsetCommitResponse (key 8), versions 0 to 10, flexible from version 8 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetCommitResponse(Message):
-    """OffsetCommitResponse (key 8), versions 0-10, flexible from 8."""
+    """OffsetCommitResponse (key 8), versions 0 to 10, flexible from version 8 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class OffsetCommitResponse(Message):
 
 
 class OffsetCommitResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetCommitResponse, versions 0 to 10."""
 
     __slots__ = ("name", "topic_id", "partitions")
 
@@ -46,7 +46,7 @@ class OffsetCommitResponseTopic(Struct):
 
 
 class OffsetCommitResponsePartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in OffsetCommitResponseTopic (OffsetCommitResponse), versions 0 to 10."""
 
     __slots__ = ("partition_index", "error_code")
 

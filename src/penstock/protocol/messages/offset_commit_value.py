@@ -1,4 +1,4 @@
-"""OffsetCommitValue (key 1), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""OffsetCommitValue (key 1), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class OffsetCommitValue(Message):
-    """OffsetCommitValue (key 1), versions 0-4, flexible from 4."""
+    """OffsetCommitValue (key 1), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
 

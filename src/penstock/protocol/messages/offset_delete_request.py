@@ -1,4 +1,4 @@
-"""OffsetDeleteRequest (key 47), versions 0. Generated from the definition: do not edit."""
+"""OffsetDeleteRequest (key 47), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetDeleteRequest(Message):
-    """OffsetDeleteRequest (key 47), versions 0."""
+    """OffsetDeleteRequest (key 47), version 0."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetDeleteRequest, version 0."""
 
     __slots__ = ("name", "partitions")
 
@@ -44,7 +44,7 @@ class OffsetDeleteRequestTopic(Struct):
 
 
 class OffsetDeleteRequestPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in OffsetDeleteRequestTopic (OffsetDeleteRequest), version 0."""
 
     __slots__ = ("partition_index",)
 

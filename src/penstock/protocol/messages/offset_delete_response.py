@@ -1,4 +1,4 @@
-"""OffsetDeleteResponse (key 47), versions 0. Generated from the definition: do not edit."""
+"""OffsetDeleteResponse (key 47), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetDeleteResponse(Message):
-    """OffsetDeleteResponse (key 47), versions 0."""
+    """OffsetDeleteResponse (key 47), version 0."""
 
     __slots__ = ("error_code", "throttle_time_ms", "topics")
 
@@ -29,7 +29,7 @@ class OffsetDeleteResponse(Message):
 
 
 class OffsetDeleteResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetDeleteResponse, version 0."""
 
     __slots__ = ("name", "partitions")
 
@@ -46,7 +46,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponsePartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in OffsetDeleteResponseTopic (OffsetDeleteResponse), version 0."""
 
     __slots__ = ("partition_index", "error_code")
 

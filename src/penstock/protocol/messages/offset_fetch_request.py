@@ -1,4 +1,4 @@
-"""OffsetFetchRequest (key 9), versions 0-10, flexible from 6. Generated from the definition: do not edit."""
+"""OffsetFetchRequest (key 9), versions 0 to 10, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetFetchRequest(Message):
-    """OffsetFetchRequest (key 9), versions 0-10, flexible from 6."""
+    """OffsetFetchRequest (key 9), versions 0 to 10, flexible from version 6 on."""
 
     __slots__ = ("group_id", "topics", "groups", "require_stable")
 
@@ -31,7 +31,7 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchRequestTopic(Struct):
-    """Versions 0-7."""
+    """An element of `topics` in OffsetFetchRequest, versions 0 to 7."""
 
     __slots__ = ("name", "partition_indexes")
 
@@ -48,7 +48,7 @@ class OffsetFetchRequestTopic(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    """Versions 8+."""
+    """An element of `groups` in OffsetFetchRequest, versions 8 to 10."""
 
     __slots__ = ("group_id", "member_id", "member_epoch", "topics")
 
@@ -69,7 +69,7 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequestTopics(Struct):
-    """Versions 8+."""
+    """An element of `topics` in OffsetFetchRequestGroup (OffsetFetchRequest), versions 8 to 10."""
 
     __slots__ = ("name", "topic_id", "partition_indexes")
 

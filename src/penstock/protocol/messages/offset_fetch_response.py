@@ -1,4 +1,4 @@
-"""OffsetFetchResponse (key 9), versions 0-10, flexible from 6. Generated from the definition: do not edit."""
+"""OffsetFetchResponse (key 9), versions 0 to 10, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetFetchResponse(Message):
-    """OffsetFetchResponse (key 9), versions 0-10, flexible from 6."""
+    """OffsetFetchResponse (key 9), versions 0 to 10, flexible from version 6 on."""
 
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
 
@@ -31,7 +31,7 @@ class OffsetFetchResponse(Message):
 
 
 class OffsetFetchResponseTopic(Struct):
-    """Versions 0-7."""
+    """An element of `topics` in OffsetFetchResponse, versions 0 to 7."""
 
     __slots__ = ("name", "partitions")
 
@@ -48,7 +48,7 @@ class OffsetFetchResponseTopic(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    """Versions 8+."""
+    """An element of `groups` in OffsetFetchResponse, versions 8 to 10."""
 
     __slots__ = ("group_id", "topics", "error_code")
 
@@ -67,7 +67,7 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponsePartition(Struct):
-    """Versions 0-7."""
+    """An element of `partitions` in OffsetFetchResponseTopic (OffsetFetchResponse), versions 0 to 7."""
 
     __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
 
@@ -90,7 +90,7 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    """Versions 8+."""
+    """An element of `topics` in OffsetFetchResponseGroup (OffsetFetchResponse), versions 8 to 10."""
 
     __slots__ = ("name", "topic_id", "partitions")
 
@@ -109,7 +109,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponsePartitions(Struct):
-    """Versions 8+."""
+    """An element of `partitions` in OffsetFetchResponseTopics (OffsetFetchResponse), versions 8 to 10."""
 
     __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
 

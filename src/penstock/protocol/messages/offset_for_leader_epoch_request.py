@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpochRequest (key 23), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""OffsetForLeaderEpochRequest (key 23), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetForLeaderEpochRequest(Message):
-    """OffsetForLeaderEpochRequest (key 23), versions 0-4, flexible from 4."""
+    """OffsetForLeaderEpochRequest (key 23), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("replica_id", "topics")
 
@@ -27,7 +27,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class OffsetForLeaderTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetForLeaderEpochRequest, versions 0 to 4."""
 
     __slots__ = ("topic", "partitions")
 
@@ -44,7 +44,7 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in OffsetForLeaderTopic (OffsetForLeaderEpochRequest), versions 0 to 4."""
 
     __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
 

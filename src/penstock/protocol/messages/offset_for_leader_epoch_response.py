@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpochResponse (key 23), versions 0-4, flexible from 4. Generated from the definition: do not edit."""
+"""OffsetForLeaderEpochResponse (key 23), versions 0 to 4, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class OffsetForLeaderEpochResponse(Message):
-    """OffsetForLeaderEpochResponse (key 23), versions 0-4, flexible from 4."""
+    """OffsetForLeaderEpochResponse (key 23), versions 0 to 4, flexible from version 4 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class OffsetForLeaderEpochResponse(Message):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `topics` in OffsetForLeaderEpochResponse, versions 0 to 4."""
 
     __slots__ = ("topic", "partitions")
 
@@ -44,7 +44,7 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class EpochEndOffset(Struct):
-    """Versions 0+."""
+    """A struct in OffsetForLeaderEpochResponse, versions 0 to 4."""
 
     __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
 

@@ -1,4 +1,4 @@
-"""PartitionChangeRecord (key 5), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""PartitionChangeRecord (key 5), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class PartitionChangeRecord(Message):
-    """PartitionChangeRecord (key 5), versions 0-2, flexible from 0."""
+    """PartitionChangeRecord (key 5), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "partition_id",

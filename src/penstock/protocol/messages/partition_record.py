@@ -1,4 +1,4 @@
-"""PartitionRecord (key 3), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""PartitionRecord (key 3), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class PartitionRecord(Message):
-    """PartitionRecord (key 3), versions 0-2, flexible from 0."""
+    """PartitionRecord (key 3), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "partition_id",

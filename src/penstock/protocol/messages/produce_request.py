@@ -1,4 +1,4 @@
-"""ProduceRequest (key 0), versions 0-13, flexible from 9. Generated from the definition: do not edit."""
+"""ProduceRequest (key 0), versions 0 to 13, flexible from version 9 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Records, Struct, UnknownTags
 
 
 class ProduceRequest(Message):
-    """ProduceRequest (key 0), versions 0-13, flexible from 9."""
+    """ProduceRequest (key 0), versions 0 to 13, flexible from version 9 on."""
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
 
@@ -31,7 +31,7 @@ class ProduceRequest(Message):
 
 
 class TopicProduceData(Struct):
-    """Versions 0+."""
+    """An element of `topic_data` in ProduceRequest, versions 0 to 13."""
 
     __slots__ = ("name", "topic_id", "partition_data")
 
@@ -50,7 +50,7 @@ class TopicProduceData(Struct):
 
 
 class PartitionProduceData(Struct):
-    """Versions 0+."""
+    """An element of `partition_data` in TopicProduceData (ProduceRequest), versions 0 to 13."""
 
     __slots__ = ("index", "records")
 

@@ -1,4 +1,4 @@
-"""ProduceResponse (key 0), versions 0-13, flexible from 9. Generated from the definition: do not edit."""
+"""ProduceResponse (key 0), versions 0 to 13, flexible from version 9 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class ProduceResponse(Message):
-    """ProduceResponse (key 0), versions 0-13, flexible from 9."""
+    """ProduceResponse (key 0), versions 0 to 13, flexible from version 9 on."""
 
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
 
@@ -29,7 +29,7 @@ class ProduceResponse(Message):
 
 
 class TopicProduceResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in ProduceResponse, versions 0 to 13."""
 
     __slots__ = ("name", "topic_id", "partition_responses")
 
@@ -48,7 +48,7 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 10+."""
+    """An element of `node_endpoints` in ProduceResponse, versions 10 to 13."""
 
     __slots__ = ("node_id", "host", "port", "rack")
 
@@ -69,7 +69,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionProduceResponse(Struct):
-    """Versions 0+."""
+    """An element of `partition_responses` in TopicProduceResponse (ProduceResponse), versions 0 to 13."""
 
     __slots__ = (
         "index",
@@ -109,7 +109,7 @@ class PartitionProduceResponse(Struct):
 
 
 class BatchIndexAndErrorMessage(Struct):
-    """Versions 8+."""
+    """An element of `record_errors` in PartitionProduceResponse (ProduceResponse), versions 8 to 13."""
 
     __slots__ = ("batch_index", "batch_index_error_message")
 
@@ -126,7 +126,7 @@ class BatchIndexAndErrorMessage(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """Versions 10+."""
+    """The value of `current_leader` in PartitionProduceResponse (ProduceResponse), versions 10 to 13."""
 
     __slots__ = ("leader_id", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""ProducerSnapshot, versions 1. Generated from the definition: do not edit."""
+"""ProducerSnapshot, version 1. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ProducerSnapshot(Message):
-    """ProducerSnapshot, versions 1."""
+    """ProducerSnapshot, version 1."""
 
     __slots__ = ("crc", "producer_entries")
 
@@ -27,7 +27,7 @@ class ProducerSnapshot(Message):
 
 
 class ProducerEntry(Struct):
-    """Versions 1."""
+    """An element of `producer_entries` in ProducerSnapshot, version 1."""
 
     __slots__ = (
         "producer_id",

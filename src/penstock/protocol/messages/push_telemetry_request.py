@@ -1,4 +1,4 @@
-"""PushTelemetryRequest (key 72), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""PushTelemetryRequest (key 72), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class PushTelemetryRequest(Message):
-    """PushTelemetryRequest (key 72), versions 0, flexible from 0."""
+    """PushTelemetryRequest (key 72), version 0, flexible from version 0 on."""
 
     __slots__ = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics")
 

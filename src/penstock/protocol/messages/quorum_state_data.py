@@ -1,4 +1,4 @@
-"""QuorumStateData, versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""QuorumStateData, versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class QuorumStateData(Message):
-    """QuorumStateData, versions 0-1, flexible from 0."""
+    """QuorumStateData, versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "cluster_id",
@@ -45,7 +45,7 @@ class QuorumStateData(Message):
 
 
 class Voter(Struct):
-    """Versions 0."""
+    """An element of `current_voters` in QuorumStateData, version 0."""
 
     __slots__ = ("voter_id",)
 

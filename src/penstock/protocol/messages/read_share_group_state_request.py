@@ -1,4 +1,4 @@
-"""ReadShareGroupStateRequest (key 84), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ReadShareGroupStateRequest (key 84), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ReadShareGroupStateRequest(Message):
-    """ReadShareGroupStateRequest (key 84), versions 0, flexible from 0."""
+    """ReadShareGroupStateRequest (key 84), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class ReadShareGroupStateRequest(Message):
 
 
 class ReadStateData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ReadShareGroupStateRequest, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -44,7 +44,7 @@ class ReadStateData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in ReadStateData (ReadShareGroupStateRequest), version 0."""
 
     __slots__ = ("partition", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateResponse (key 84), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ReadShareGroupStateResponse (key 84), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ReadShareGroupStateResponse(Message):
-    """ReadShareGroupStateResponse (key 84), versions 0, flexible from 0."""
+    """ReadShareGroupStateResponse (key 84), version 0, flexible from version 0 on."""
 
     __slots__ = ("results",)
 
@@ -25,7 +25,7 @@ class ReadShareGroupStateResponse(Message):
 
 
 class ReadStateResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in ReadShareGroupStateResponse, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -42,7 +42,7 @@ class ReadStateResult(Struct):
 
 
 class PartitionResult(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in ReadStateResult (ReadShareGroupStateResponse), version 0."""
 
     __slots__ = ("partition", "error_code", "error_message", "state_epoch", "start_offset", "state_batches")
 
@@ -67,7 +67,7 @@ class PartitionResult(Struct):
 
 
 class StateBatch(Struct):
-    """Versions 0+."""
+    """An element of `state_batches` in PartitionResult (ReadShareGroupStateResponse), version 0."""
 
     __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 

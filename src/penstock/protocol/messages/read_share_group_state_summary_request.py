@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummaryRequest (key 87), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ReadShareGroupStateSummaryRequest (key 87), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ReadShareGroupStateSummaryRequest(Message):
-    """ReadShareGroupStateSummaryRequest (key 87), versions 0-1, flexible from 0."""
+    """ReadShareGroupStateSummaryRequest (key 87), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 
 class ReadStateSummaryData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ReadShareGroupStateSummaryRequest, versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -44,7 +44,7 @@ class ReadStateSummaryData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """A struct in ReadShareGroupStateSummaryRequest, versions 0 to 1."""
 
     __slots__ = ("partition", "leader_epoch")
 

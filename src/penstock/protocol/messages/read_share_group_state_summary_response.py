@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummaryResponse (key 87), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ReadShareGroupStateSummaryResponse (key 87), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ReadShareGroupStateSummaryResponse(Message):
-    """ReadShareGroupStateSummaryResponse (key 87), versions 0-1, flexible from 0."""
+    """ReadShareGroupStateSummaryResponse (key 87), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("results",)
 
@@ -25,7 +25,7 @@ class ReadShareGroupStateSummaryResponse(Message):
 
 
 class ReadStateSummaryResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in ReadShareGroupStateSummaryResponse, versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -42,7 +42,7 @@ class ReadStateSummaryResult(Struct):
 
 
 class PartitionResult(Struct):
-    """Versions 0+."""
+    """A struct in ReadShareGroupStateSummaryResponse, versions 0 to 1."""
 
     __slots__ = (
         "partition",

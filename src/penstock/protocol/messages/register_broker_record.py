@@ -1,4 +1,4 @@
-"""RegisterBrokerRecord (key 0), versions 0-4, flexible from 0. Generated from the definition: do not edit."""
+"""RegisterBrokerRecord (key 0), versions 0 to 4, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RegisterBrokerRecord(Message):
-    """RegisterBrokerRecord (key 0), versions 0-4, flexible from 0."""
+    """RegisterBrokerRecord (key 0), versions 0 to 4, flexible from version 0 on."""
 
     __slots__ = (
         "broker_id",
@@ -57,7 +57,7 @@ class RegisterBrokerRecord(Message):
 
 
 class BrokerEndpoint(Struct):
-    """Versions 0+."""
+    """An element of `end_points` in RegisterBrokerRecord, versions 0 to 4."""
 
     __slots__ = ("name", "host", "port", "security_protocol")
 
@@ -78,7 +78,7 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    """Versions 0+."""
+    """An element of `features` in RegisterBrokerRecord, versions 0 to 4."""
 
     __slots__ = ("name", "min_supported_version", "max_supported_version")
 

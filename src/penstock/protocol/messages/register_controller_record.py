@@ -1,4 +1,4 @@
-"""RegisterControllerRecord (key 27), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RegisterControllerRecord (key 27), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RegisterControllerRecord(Message):
-    """RegisterControllerRecord (key 27), versions 0, flexible from 0."""
+    """RegisterControllerRecord (key 27), version 0, flexible from version 0 on."""
 
     __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
 
@@ -33,7 +33,7 @@ class RegisterControllerRecord(Message):
 
 
 class ControllerEndpoint(Struct):
-    """Versions 0+."""
+    """An element of `end_points` in RegisterControllerRecord, version 0."""
 
     __slots__ = ("name", "host", "port", "security_protocol")
 
@@ -54,7 +54,7 @@ class ControllerEndpoint(Struct):
 
 
 class ControllerFeature(Struct):
-    """Versions 0+."""
+    """An element of `features` in RegisterControllerRecord, version 0."""
 
     __slots__ = ("name", "min_supported_version", "max_supported_version")
 

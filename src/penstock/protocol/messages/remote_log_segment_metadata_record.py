@@ -1,4 +1,4 @@
-"""RemoteLogSegmentMetadataRecord (key 0), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoteLogSegmentMetadataRecord (key 0), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RemoteLogSegmentMetadataRecord(Message):
-    """RemoteLogSegmentMetadataRecord (key 0), versions 0, flexible from 0."""
+    """RemoteLogSegmentMetadataRecord (key 0), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "remote_log_segment_id",
@@ -59,7 +59,7 @@ class RemoteLogSegmentMetadataRecord(Message):
 
 
 class RemoteLogSegmentIdEntry(Struct):
-    """Versions 0+."""
+    """The value of `remote_log_segment_id` in RemoteLogSegmentMetadataRecord, version 0."""
 
     __slots__ = ("topic_id_partition", "id")
 
@@ -78,7 +78,7 @@ class RemoteLogSegmentIdEntry(Struct):
 
 
 class SegmentLeaderEpochEntry(Struct):
-    """Versions 0+."""
+    """An element of `segment_leader_epochs` in RemoteLogSegmentMetadataRecord, version 0."""
 
     __slots__ = ("leader_epoch", "offset")
 
@@ -95,7 +95,7 @@ class SegmentLeaderEpochEntry(Struct):
 
 
 class TopicIdPartitionEntry(Struct):
-    """Versions 0+."""
+    """A struct in RemoteLogSegmentMetadataRecord, version 0."""
 
     __slots__ = ("name", "id", "partition")
 

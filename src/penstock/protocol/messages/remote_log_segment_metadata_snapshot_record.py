@@ -1,4 +1,4 @@
-"""RemoteLogSegmentMetadataSnapshotRecord (key 3), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoteLogSegmentMetadataSnapshotRecord (key 3), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
-    """RemoteLogSegmentMetadataSnapshotRecord (key 3), versions 0, flexible from 0."""
+    """RemoteLogSegmentMetadataSnapshotRecord (key 3), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "segment_id",
@@ -57,7 +57,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
 
 
 class SegmentLeaderEpochEntry(Struct):
-    """Versions 0+."""
+    """An element of `segment_leader_epochs` in RemoteLogSegmentMetadataSnapshotRecord, version 0."""
 
     __slots__ = ("leader_epoch", "offset")
 

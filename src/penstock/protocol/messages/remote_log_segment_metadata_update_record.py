@@ -1,4 +1,4 @@
-"""RemoteLogSegmentMetadataUpdateRecord (key 1), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoteLogSegmentMetadataUpdateRecord (key 1), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Message):
-    """RemoteLogSegmentMetadataUpdateRecord (key 1), versions 0, flexible from 0."""
+    """RemoteLogSegmentMetadataUpdateRecord (key 1), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "remote_log_segment_id",
@@ -41,7 +41,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
 
 
 class RemoteLogSegmentIdEntry(Struct):
-    """Versions 0+."""
+    """The value of `remote_log_segment_id` in RemoteLogSegmentMetadataUpdateRecord, version 0."""
 
     __slots__ = ("topic_id_partition", "id")
 
@@ -60,7 +60,7 @@ class RemoteLogSegmentIdEntry(Struct):
 
 
 class TopicIdPartitionEntry(Struct):
-    """Versions 0+."""
+    """A struct in RemoteLogSegmentMetadataUpdateRecord, version 0."""
 
     __slots__ = ("name", "id", "partition")
 

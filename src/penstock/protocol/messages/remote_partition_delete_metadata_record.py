@@ -1,4 +1,4 @@
-"""RemotePartitionDeleteMetadataRecord (key 2), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemotePartitionDeleteMetadataRecord (key 2), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class RemotePartitionDeleteMetadataRecord(Message):
-    """RemotePartitionDeleteMetadataRecord (key 2), versions 0, flexible from 0."""
+    """RemotePartitionDeleteMetadataRecord (key 2), version 0, flexible from version 0 on."""
 
     __slots__ = ("topic_id_partition", "broker_id", "event_timestamp_ms", "remote_partition_delete_state")
 
@@ -33,7 +33,7 @@ class RemotePartitionDeleteMetadataRecord(Message):
 
 
 class TopicIdPartitionEntry(Struct):
-    """Versions 0+."""
+    """The value of `topic_id_partition` in RemotePartitionDeleteMetadataRecord, version 0."""
 
     __slots__ = ("name", "id", "partition")
 

@@ -1,4 +1,4 @@
-"""RemoveDelegationTokenRecord (key 26), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoveDelegationTokenRecord (key 26), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RemoveDelegationTokenRecord(Message):
-    """RemoveDelegationTokenRecord (key 26), versions 0, flexible from 0."""
+    """RemoveDelegationTokenRecord (key 26), version 0, flexible from version 0 on."""
 
     __slots__ = ("token_id",)
 

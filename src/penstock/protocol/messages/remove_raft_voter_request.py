@@ -1,4 +1,4 @@
-"""RemoveRaftVoterRequest (key 81), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoveRaftVoterRequest (key 81), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RemoveRaftVoterRequest(Message):
-    """RemoveRaftVoterRequest (key 81), versions 0, flexible from 0."""
+    """RemoveRaftVoterRequest (key 81), version 0, flexible from version 0 on."""
 
     __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
 

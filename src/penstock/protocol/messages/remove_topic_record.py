@@ -1,4 +1,4 @@
-"""RemoveTopicRecord (key 9), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoveTopicRecord (key 9), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RemoveTopicRecord(Message):
-    """RemoveTopicRecord (key 9), versions 0, flexible from 0."""
+    """RemoveTopicRecord (key 9), version 0, flexible from version 0 on."""
 
     __slots__ = ("topic_id",)
 

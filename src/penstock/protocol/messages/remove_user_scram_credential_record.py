@@ -1,4 +1,4 @@
-"""RemoveUserScramCredentialRecord (key 22), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""RemoveUserScramCredentialRecord (key 22), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RemoveUserScramCredentialRecord(Message):
-    """RemoveUserScramCredentialRecord (key 22), versions 0, flexible from 0."""
+    """RemoveUserScramCredentialRecord (key 22), version 0, flexible from version 0 on."""
 
     __slots__ = ("name", "mechanism")
 

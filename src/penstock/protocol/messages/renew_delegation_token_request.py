@@ -1,4 +1,4 @@
-"""RenewDelegationTokenRequest (key 39), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""RenewDelegationTokenRequest (key 39), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RenewDelegationTokenRequest(Message):
-    """RenewDelegationTokenRequest (key 39), versions 0-2, flexible from 2."""
+    """RenewDelegationTokenRequest (key 39), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("hmac", "renew_period_ms")
 

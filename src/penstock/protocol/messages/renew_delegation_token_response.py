@@ -1,4 +1,4 @@
-"""RenewDelegationTokenResponse (key 39), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""RenewDelegationTokenResponse (key 39), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RenewDelegationTokenResponse(Message):
-    """RenewDelegationTokenResponse (key 39), versions 0-2, flexible from 2."""
+    """RenewDelegationTokenResponse (key 39), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")
 

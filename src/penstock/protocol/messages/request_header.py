@@ -1,4 +1,4 @@
-"""RequestHeader, versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""RequestHeader, versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class RequestHeader(Message):
-    """RequestHeader, versions 0-2, flexible from 2."""
+    """RequestHeader, versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
 

@@ -1,4 +1,4 @@
-"""ResponseHeader, versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""ResponseHeader, versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ResponseHeader(Message):
-    """ResponseHeader, versions 0-1, flexible from 1."""
+    """ResponseHeader, versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = ("correlation_id",)
 

@@ -1,4 +1,4 @@
-"""SaslAuthenticateResponse (key 36), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+"""SaslAuthenticateResponse (key 36), versions 0 to 2, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class SaslAuthenticateResponse(Message):
-    """SaslAuthenticateResponse (key 36), versions 0-2, flexible from 2."""
+    """SaslAuthenticateResponse (key 36), versions 0 to 2, flexible from version 2 on."""
 
     __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
 

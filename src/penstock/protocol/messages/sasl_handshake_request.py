@@ -1,4 +1,4 @@
-"""SaslHandshakeRequest (key 17), versions 0-1. Generated from the definition: do not edit."""
+"""SaslHandshakeRequest (key 17), versions 0 to 1. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class SaslHandshakeRequest(Message):
-    """SaslHandshakeRequest (key 17), versions 0-1."""
+    """SaslHandshakeRequest (key 17), versions 0 to 1."""
 
     __slots__ = ("mechanism",)
 

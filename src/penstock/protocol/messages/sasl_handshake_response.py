@@ -1,4 +1,4 @@
-"""SaslHandshakeResponse (key 17), versions 0-1. Generated from the definition: do not edit."""
+"""SaslHandshakeResponse (key 17), versions 0 to 1. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class SaslHandshakeResponse(Message):
-    """SaslHandshakeResponse (key 17), versions 0-1."""
+    """SaslHandshakeResponse (key 17), versions 0 to 1."""
 
     __slots__ = ("error_code", "mechanisms")
 

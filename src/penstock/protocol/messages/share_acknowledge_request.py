@@ -1,4 +1,4 @@
-"""ShareAcknowledgeRequest (key 79), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ShareAcknowledgeRequest (key 79), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareAcknowledgeRequest(Message):
-    """ShareAcknowledgeRequest (key 79), versions 0-2, flexible from 0."""
+    """ShareAcknowledgeRequest (key 79), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
 
@@ -33,7 +33,7 @@ class ShareAcknowledgeRequest(Message):
 
 
 class AcknowledgeTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ShareAcknowledgeRequest, versions 0 to 2."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -50,7 +50,7 @@ class AcknowledgeTopic(Struct):
 
 
 class AcknowledgePartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in AcknowledgeTopic (ShareAcknowledgeRequest), versions 0 to 2."""
 
     __slots__ = ("partition_index", "acknowledgement_batches")
 
@@ -67,7 +67,7 @@ class AcknowledgePartition(Struct):
 
 
 class AcknowledgementBatch(Struct):
-    """Versions 0+."""
+    """A struct in ShareAcknowledgeRequest, versions 0 to 2."""
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types")
 

@@ -1,4 +1,4 @@
-"""ShareAcknowledgeResponse (key 79), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ShareAcknowledgeResponse (key 79), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareAcknowledgeResponse(Message):
-    """ShareAcknowledgeResponse (key 79), versions 0-2, flexible from 0."""
+    """ShareAcknowledgeResponse (key 79), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -42,7 +42,7 @@ class ShareAcknowledgeResponse(Message):
 
 
 class ShareAcknowledgeTopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in ShareAcknowledgeResponse, versions 0 to 2."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -59,7 +59,7 @@ class ShareAcknowledgeTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 0+."""
+    """An element of `node_endpoints` in ShareAcknowledgeResponse, versions 0 to 2."""
 
     __slots__ = ("node_id", "host", "port", "rack")
 
@@ -80,7 +80,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """A struct in ShareAcknowledgeResponse, versions 0 to 2."""
 
     __slots__ = ("partition_index", "error_code", "error_message", "current_leader")
 
@@ -101,7 +101,7 @@ class PartitionData(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """Versions 0+."""
+    """The value of `current_leader` in PartitionData (ShareAcknowledgeResponse), versions 0 to 2."""
 
     __slots__ = ("leader_id", "leader_epoch")
 

@@ -1,4 +1,4 @@
-"""ShareFetchRequest (key 78), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ShareFetchRequest (key 78), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareFetchRequest(Message):
-    """ShareFetchRequest (key 78), versions 0-2, flexible from 0."""
+    """ShareFetchRequest (key 78), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "group_id",
@@ -60,7 +60,7 @@ class ShareFetchRequest(Message):
 
 
 class FetchTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in ShareFetchRequest, versions 0 to 2."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -77,7 +77,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    """Versions 0+."""
+    """An element of `forgotten_topics_data` in ShareFetchRequest, versions 0 to 2."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -94,7 +94,7 @@ class ForgottenTopic(Struct):
 
 
 class FetchPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in FetchTopic (ShareFetchRequest), versions 0 to 2."""
 
     __slots__ = ("partition_index", "partition_max_bytes", "acknowledgement_batches")
 
@@ -113,7 +113,7 @@ class FetchPartition(Struct):
 
 
 class AcknowledgementBatch(Struct):
-    """Versions 0+."""
+    """An element of `acknowledgement_batches` in FetchPartition (ShareFetchRequest), versions 0 to 2."""
 
     __slots__ = ("first_offset", "last_offset", "acknowledge_types")
 

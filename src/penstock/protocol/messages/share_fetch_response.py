@@ -1,4 +1,4 @@
-"""ShareFetchResponse (key 78), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""ShareFetchResponse (key 78), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Records, Struct, UnknownTags
 
 
 class ShareFetchResponse(Message):
-    """ShareFetchResponse (key 78), versions 0-2, flexible from 0."""
+    """ShareFetchResponse (key 78), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -42,7 +42,7 @@ class ShareFetchResponse(Message):
 
 
 class ShareFetchableTopicResponse(Struct):
-    """Versions 0+."""
+    """An element of `responses` in ShareFetchResponse, versions 0 to 2."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -59,7 +59,7 @@ class ShareFetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 0+."""
+    """An element of `node_endpoints` in ShareFetchResponse, versions 0 to 2."""
 
     __slots__ = ("node_id", "host", "port", "rack")
 
@@ -80,7 +80,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in ShareFetchableTopicResponse (ShareFetchResponse), versions 0 to 2."""
 
     __slots__ = (
         "partition_index",
@@ -118,7 +118,7 @@ class PartitionData(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    """Versions 0+."""
+    """The value of `current_leader` in PartitionData (ShareFetchResponse), versions 0 to 2."""
 
     __slots__ = ("leader_id", "leader_epoch")
 
@@ -135,7 +135,7 @@ class LeaderIdAndEpoch(Struct):
 
 
 class AcquiredRecords(Struct):
-    """Versions 0+."""
+    """An element of `acquired_records` in PartitionData (ShareFetchResponse), versions 0 to 2."""
 
     __slots__ = ("first_offset", "last_offset", "delivery_count")
 

@@ -1,4 +1,4 @@
-"""ShareGroupCurrentMemberAssignmentKey (key 14), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupCurrentMemberAssignmentKey (key 14), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    """ShareGroupCurrentMemberAssignmentKey (key 14), versions 0."""
+    """ShareGroupCurrentMemberAssignmentKey (key 14), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

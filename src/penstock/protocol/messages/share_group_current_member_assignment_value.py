@@ -1,4 +1,4 @@
-"""ShareGroupCurrentMemberAssignmentValue (key 14), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupCurrentMemberAssignmentValue (key 14), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
-    """ShareGroupCurrentMemberAssignmentValue (key 14), versions 0, flexible from 0."""
+    """ShareGroupCurrentMemberAssignmentValue (key 14), version 0, flexible from version 0 on."""
 
     __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
 
@@ -31,7 +31,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `assigned_partitions` in ShareGroupCurrentMemberAssignmentValue, version 0."""
 
     __slots__ = ("topic_id", "partitions")
 

@@ -1,4 +1,4 @@
-"""ShareGroupDescribeRequest (key 77), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupDescribeRequest (key 77), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupDescribeRequest(Message):
-    """ShareGroupDescribeRequest (key 77), versions 0-1, flexible from 0."""
+    """ShareGroupDescribeRequest (key 77), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("group_ids", "include_authorized_operations")
 

@@ -1,4 +1,4 @@
-"""ShareGroupDescribeResponse (key 77), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupDescribeResponse (key 77), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareGroupDescribeResponse(Message):
-    """ShareGroupDescribeResponse (key 77), versions 0-1, flexible from 0."""
+    """ShareGroupDescribeResponse (key 77), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "groups")
 
@@ -27,7 +27,7 @@ class ShareGroupDescribeResponse(Message):
 
 
 class DescribedGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in ShareGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = (
         "error_code",
@@ -68,7 +68,7 @@ class DescribedGroup(Struct):
 
 
 class Member(Struct):
-    """Versions 0+."""
+    """An element of `members` in DescribedGroup (ShareGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = (
         "member_id",
@@ -103,7 +103,7 @@ class Member(Struct):
 
 
 class Assignment(Struct):
-    """Versions 0+."""
+    """The value of `assignment` in Member (ShareGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = ("topic_partitions",)
 
@@ -118,7 +118,7 @@ class Assignment(Struct):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in Assignment (ShareGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = ("topic_id", "topic_name", "partitions")
 

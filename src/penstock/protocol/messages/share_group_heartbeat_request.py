@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeatRequest (key 76), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupHeartbeatRequest (key 76), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupHeartbeatRequest(Message):
-    """ShareGroupHeartbeatRequest (key 76), versions 0-1, flexible from 0."""
+    """ShareGroupHeartbeatRequest (key 76), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
 

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeatResponse (key 76), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupHeartbeatResponse (key 76), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareGroupHeartbeatResponse(Message):
-    """ShareGroupHeartbeatResponse (key 76), versions 0-1, flexible from 0."""
+    """ShareGroupHeartbeatResponse (key 76), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -45,7 +45,7 @@ class ShareGroupHeartbeatResponse(Message):
 
 
 class Assignment(Struct):
-    """Versions 0+."""
+    """The value of `assignment` in ShareGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("topic_partitions",)
 
@@ -60,7 +60,7 @@ class Assignment(Struct):
 
 
 class TopicPartitions(Struct):
-    """Versions 0+."""
+    """An element of `topic_partitions` in Assignment (ShareGroupHeartbeatResponse), versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 

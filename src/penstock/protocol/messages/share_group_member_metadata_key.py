@@ -1,4 +1,4 @@
-"""ShareGroupMemberMetadataKey (key 10), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupMemberMetadataKey (key 10), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupMemberMetadataKey(Message):
-    """ShareGroupMemberMetadataKey (key 10), versions 0."""
+    """ShareGroupMemberMetadataKey (key 10), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

@@ -1,4 +1,4 @@
-"""ShareGroupMemberMetadataValue (key 10), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupMemberMetadataValue (key 10), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupMemberMetadataValue(Message):
-    """ShareGroupMemberMetadataValue (key 10), versions 0, flexible from 0."""
+    """ShareGroupMemberMetadataValue (key 10), version 0, flexible from version 0 on."""
 
     __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
 

@@ -1,4 +1,4 @@
-"""ShareGroupMetadataKey (key 11), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupMetadataKey (key 11), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupMetadataKey(Message):
-    """ShareGroupMetadataKey (key 11), versions 0."""
+    """ShareGroupMetadataKey (key 11), version 0."""
 
     __slots__ = ("group_id",)
 

@@ -1,4 +1,4 @@
-"""ShareGroupMetadataValue (key 11), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupMetadataValue (key 11), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupMetadataValue(Message):
-    """ShareGroupMetadataValue (key 11), versions 0, flexible from 0."""
+    """ShareGroupMetadataValue (key 11), version 0, flexible from version 0 on."""
 
     __slots__ = ("epoch", "metadata_hash")
 

@@ -1,4 +1,4 @@
-"""ShareGroupStatePartitionMetadataKey (key 15), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupStatePartitionMetadataKey (key 15), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupStatePartitionMetadataKey(Message):
-    """ShareGroupStatePartitionMetadataKey (key 15), versions 0."""
+    """ShareGroupStatePartitionMetadataKey (key 15), version 0."""
 
     __slots__ = ("group_id",)
 

@@ -1,4 +1,4 @@
-"""ShareGroupStatePartitionMetadataValue (key 15), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareGroupStatePartitionMetadataValue (key 15), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareGroupStatePartitionMetadataValue(Message):
-    """ShareGroupStatePartitionMetadataValue (key 15), versions 0, flexible from 0."""
+    """ShareGroupStatePartitionMetadataValue (key 15), version 0, flexible from version 0 on."""
 
     __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")
 
@@ -29,7 +29,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
 
 
 class TopicPartitionsInfo(Struct):
-    """Versions 0+."""
+    """A struct in ShareGroupStatePartitionMetadataValue, version 0."""
 
     __slots__ = ("topic_id", "topic_name", "partitions")
 
@@ -48,7 +48,7 @@ class TopicPartitionsInfo(Struct):
 
 
 class TopicInfo(Struct):
-    """Versions 0+."""
+    """An element of `deleting_topics` in ShareGroupStatePartitionMetadataValue, version 0."""
 
     __slots__ = ("topic_id", "topic_name")
 

@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMemberKey (key 13), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupTargetAssignmentMemberKey (key 13), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupTargetAssignmentMemberKey(Message):
-    """ShareGroupTargetAssignmentMemberKey (key 13), versions 0."""
+    """ShareGroupTargetAssignmentMemberKey (key 13), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMetadataKey (key 12), versions 0. Generated from the definition: do not edit."""
+"""ShareGroupTargetAssignmentMetadataKey (key 12), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    """ShareGroupTargetAssignmentMetadataKey (key 12), versions 0."""
+    """ShareGroupTargetAssignmentMetadataKey (key 12), version 0."""
 
     __slots__ = ("group_id",)
 

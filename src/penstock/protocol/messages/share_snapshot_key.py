@@ -1,4 +1,4 @@
-"""ShareSnapshotKey (key 0), versions 0. Generated from the definition: do not edit."""
+"""ShareSnapshotKey (key 0), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareSnapshotKey(Message):
-    """ShareSnapshotKey (key 0), versions 0."""
+    """ShareSnapshotKey (key 0), version 0."""
 
     __slots__ = ("group_id", "topic_id", "partition")
 

@@ -1,4 +1,4 @@
-"""ShareSnapshotValue (key 0), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareSnapshotValue (key 0), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareSnapshotValue(Message):
-    """ShareSnapshotValue (key 0), versions 0, flexible from 0."""
+    """ShareSnapshotValue (key 0), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "snapshot_epoch",
@@ -48,7 +48,7 @@ class ShareSnapshotValue(Message):
 
 
 class StateBatch(Struct):
-    """Versions 0+."""
+    """An element of `state_batches` in ShareSnapshotValue, version 0."""
 
     __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 

@@ -1,4 +1,4 @@
-"""ShareUpdateKey (key 1), versions 0. Generated from the definition: do not edit."""
+"""ShareUpdateKey (key 1), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ShareUpdateKey(Message):
-    """ShareUpdateKey (key 1), versions 0."""
+    """ShareUpdateKey (key 1), version 0."""
 
     __slots__ = ("group_id", "topic_id", "partition")
 

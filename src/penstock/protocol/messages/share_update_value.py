@@ -1,4 +1,4 @@
-"""ShareUpdateValue (key 1), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ShareUpdateValue (key 1), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class ShareUpdateValue(Message):
-    """ShareUpdateValue (key 1), versions 0, flexible from 0."""
+    """ShareUpdateValue (key 1), version 0, flexible from version 0 on."""
 
     __slots__ = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
 
@@ -33,7 +33,7 @@ class ShareUpdateValue(Message):
 
 
 class StateBatch(Struct):
-    """Versions 0+."""
+    """An element of `state_batches` in ShareUpdateValue, version 0."""
 
     __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 

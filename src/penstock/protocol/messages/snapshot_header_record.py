@@ -1,4 +1,4 @@
-"""SnapshotHeaderRecord, versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""SnapshotHeaderRecord, version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class SnapshotHeaderRecord(Message):
-    """SnapshotHeaderRecord, versions 0, flexible from 0."""
+    """SnapshotHeaderRecord, version 0, flexible from version 0 on."""
 
     __slots__ = ("version", "last_contained_log_timestamp")
 

@@ -1,4 +1,4 @@
-"""StopReplicaRequest (key 5), versions 0-4, flexible from 2. Generated from the definition: do not edit."""
+"""StopReplicaRequest (key 5), versions 0 to 4, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StopReplicaRequest(Message):
-    """StopReplicaRequest (key 5), versions 0-4, flexible from 2."""
+    """StopReplicaRequest (key 5), versions 0 to 4, flexible from version 2 on."""
 
     __slots__ = (
         "controller_id",
@@ -48,7 +48,7 @@ class StopReplicaRequest(Message):
 
 
 class StopReplicaPartitionV0(Struct):
-    """Versions 0."""
+    """An element of `ungrouped_partitions` in StopReplicaRequest, version 0."""
 
     __slots__ = ("topic_name", "partition_index")
 
@@ -65,7 +65,7 @@ class StopReplicaPartitionV0(Struct):
 
 
 class StopReplicaTopicV1(Struct):
-    """Versions 1-2."""
+    """An element of `topics` in StopReplicaRequest, versions 1 to 2."""
 
     __slots__ = ("name", "partition_indexes")
 
@@ -82,7 +82,7 @@ class StopReplicaTopicV1(Struct):
 
 
 class StopReplicaTopicState(Struct):
-    """Versions 3+."""
+    """An element of `topic_states` in StopReplicaRequest, versions 3 to 4."""
 
     __slots__ = ("topic_name", "partition_states")
 
@@ -99,7 +99,7 @@ class StopReplicaTopicState(Struct):
 
 
 class StopReplicaPartitionState(Struct):
-    """Versions 3+."""
+    """An element of `partition_states` in StopReplicaTopicState (StopReplicaRequest), versions 3 to 4."""
 
     __slots__ = ("partition_index", "leader_epoch", "delete_partition")
 

@@ -1,4 +1,4 @@
-"""StopReplicaResponse (key 5), versions 0-4, flexible from 2. Generated from the definition: do not edit."""
+"""StopReplicaResponse (key 5), versions 0 to 4, flexible from version 2 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StopReplicaResponse(Message):
-    """StopReplicaResponse (key 5), versions 0-4, flexible from 2."""
+    """StopReplicaResponse (key 5), versions 0 to 4, flexible from version 2 on."""
 
     __slots__ = ("error_code", "partition_errors")
 
@@ -27,7 +27,7 @@ class StopReplicaResponse(Message):
 
 
 class StopReplicaPartitionError(Struct):
-    """Versions 0+."""
+    """An element of `partition_errors` in StopReplicaResponse, versions 0 to 4."""
 
     __slots__ = ("topic_name", "partition_index", "error_code")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupCurrentMemberAssignmentKey (key 22), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupCurrentMemberAssignmentKey (key 22), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    """StreamsGroupCurrentMemberAssignmentKey (key 22), versions 0."""
+    """StreamsGroupCurrentMemberAssignmentKey (key 22), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupCurrentMemberAssignmentValue (key 22), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupCurrentMemberAssignmentValue (key 22), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
-    """StreamsGroupCurrentMemberAssignmentValue (key 22), versions 0, flexible from 0."""
+    """StreamsGroupCurrentMemberAssignmentValue (key 22), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "member_epoch",
@@ -57,7 +57,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
 
 class TaskIds(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupCurrentMemberAssignmentValue, version 0."""
 
     __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribeResponse (key 89), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupDescribeResponse (key 89), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupDescribeResponse(Message):
-    """StreamsGroupDescribeResponse (key 89), versions 0-1, flexible from 0."""
+    """StreamsGroupDescribeResponse (key 89), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "groups")
 
@@ -27,7 +27,7 @@ class StreamsGroupDescribeResponse(Message):
 
 
 class DescribedGroup(Struct):
-    """Versions 0+."""
+    """An element of `groups` in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = (
         "error_code",
@@ -77,7 +77,7 @@ class DescribedGroup(Struct):
 
 
 class Topology(Struct):
-    """Versions 0+."""
+    """The value of `topology` in DescribedGroup (StreamsGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = ("epoch", "subtopologies")
 
@@ -94,7 +94,7 @@ class Topology(Struct):
 
 
 class Member(Struct):
-    """Versions 0+."""
+    """An element of `members` in DescribedGroup (StreamsGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = (
         "member_id",
@@ -153,7 +153,7 @@ class Member(Struct):
 
 
 class TopologyDescription(Struct):
-    """Versions 1+."""
+    """The value of `topology_description` in DescribedGroup (StreamsGroupDescribeResponse), version 1."""
 
     __slots__ = ("subtopologies", "global_stores")
 
@@ -170,7 +170,7 @@ class TopologyDescription(Struct):
 
 
 class Subtopology(Struct):
-    """Versions 0+."""
+    """An element of `subtopologies` in Topology (StreamsGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = (
         "subtopology_id",
@@ -201,7 +201,7 @@ class Subtopology(Struct):
 
 
 class Endpoint(Struct):
-    """Versions 0+."""
+    """The value of `user_endpoint` in Member (StreamsGroupDescribeResponse), versions 0 to 1."""
 
     __slots__ = ("host", "port")
 
@@ -218,7 +218,7 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("key", "value")
 
@@ -235,7 +235,7 @@ class KeyValue(Struct):
 
 
 class TaskOffset(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("subtopology_id", "partition", "offset")
 
@@ -254,7 +254,7 @@ class TaskOffset(Struct):
 
 
 class Assignment(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
 
@@ -273,7 +273,7 @@ class Assignment(Struct):
 
 
 class TopologyDescriptionSubtopology(Struct):
-    """Versions 1+."""
+    """An element of `subtopologies` in TopologyDescription (StreamsGroupDescribeResponse), version 1."""
 
     __slots__ = ("subtopology_id", "nodes")
 
@@ -290,7 +290,7 @@ class TopologyDescriptionSubtopology(Struct):
 
 
 class TopologyDescriptionGlobalStore(Struct):
-    """Versions 1+."""
+    """An element of `global_stores` in TopologyDescription (StreamsGroupDescribeResponse), version 1."""
 
     __slots__ = ("source", "processor")
 
@@ -307,7 +307,7 @@ class TopologyDescriptionGlobalStore(Struct):
 
 
 class TopicInfo(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
 
@@ -328,7 +328,7 @@ class TopicInfo(Struct):
 
 
 class TaskIds(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupDescribeResponse, versions 0 to 1."""
 
     __slots__ = ("subtopology_id", "partitions")
 
@@ -345,7 +345,7 @@ class TaskIds(Struct):
 
 
 class TopologyDescriptionNode(Struct):
-    """Versions 1+."""
+    """A struct in StreamsGroupDescribeResponse, for the fields `nodes`, `source`, `processor`; version 1."""
 
     __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
 

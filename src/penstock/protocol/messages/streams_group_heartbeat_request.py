@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeatRequest (key 88), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupHeartbeatRequest (key 88), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupHeartbeatRequest(Message):
-    """StreamsGroupHeartbeatRequest (key 88), versions 0-1, flexible from 0."""
+    """StreamsGroupHeartbeatRequest (key 88), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "group_id",
@@ -75,7 +75,7 @@ class StreamsGroupHeartbeatRequest(Message):
 
 
 class Topology(Struct):
-    """Versions 0+."""
+    """The value of `topology` in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("epoch", "subtopologies")
 
@@ -92,7 +92,7 @@ class Topology(Struct):
 
 
 class TaskIds(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("subtopology_id", "partitions")
 
@@ -109,7 +109,7 @@ class TaskIds(Struct):
 
 
 class Endpoint(Struct):
-    """Versions 0+."""
+    """The value of `user_endpoint` in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("host", "port")
 
@@ -126,7 +126,7 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("key", "value")
 
@@ -143,7 +143,7 @@ class KeyValue(Struct):
 
 
 class TaskOffset(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("subtopology_id", "partition", "offset")
 
@@ -162,7 +162,7 @@ class TaskOffset(Struct):
 
 
 class Subtopology(Struct):
-    """Versions 0+."""
+    """An element of `subtopologies` in Topology (StreamsGroupHeartbeatRequest), versions 0 to 1."""
 
     __slots__ = (
         "subtopology_id",
@@ -199,7 +199,7 @@ class Subtopology(Struct):
 
 
 class TopicInfo(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatRequest, versions 0 to 1."""
 
     __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
 
@@ -220,7 +220,7 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    """Versions 0+."""
+    """An element of `copartition_groups` in Subtopology (StreamsGroupHeartbeatRequest), versions 0 to 1."""
 
     __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeatResponse (key 88), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupHeartbeatResponse (key 88), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    """StreamsGroupHeartbeatResponse (key 88), versions 0-1, flexible from 0."""
+    """StreamsGroupHeartbeatResponse (key 88), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -72,7 +72,7 @@ class StreamsGroupHeartbeatResponse(Message):
 
 
 class Status(Struct):
-    """Versions 0+."""
+    """An element of `status` in StreamsGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("status_code", "status_detail")
 
@@ -89,7 +89,7 @@ class Status(Struct):
 
 
 class TaskIds(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("subtopology_id", "partitions")
 
@@ -106,7 +106,7 @@ class TaskIds(Struct):
 
 
 class EndpointToPartitions(Struct):
-    """Versions 0+."""
+    """An element of `partitions_by_user_endpoint` in StreamsGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("user_endpoint", "active_partitions", "standby_partitions")
 
@@ -125,7 +125,7 @@ class EndpointToPartitions(Struct):
 
 
 class Endpoint(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("host", "port")
 
@@ -142,7 +142,7 @@ class Endpoint(Struct):
 
 
 class TopicPartition(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupHeartbeatResponse, versions 0 to 1."""
 
     __slots__ = ("topic", "partitions")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupMemberMetadataKey (key 19), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupMemberMetadataKey (key 19), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupMemberMetadataKey(Message):
-    """StreamsGroupMemberMetadataKey (key 19), versions 0."""
+    """StreamsGroupMemberMetadataKey (key 19), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

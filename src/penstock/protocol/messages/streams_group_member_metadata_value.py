@@ -1,4 +1,4 @@
-"""StreamsGroupMemberMetadataValue (key 19), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupMemberMetadataValue (key 19), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupMemberMetadataValue(Message):
-    """StreamsGroupMemberMetadataValue (key 19), versions 0, flexible from 0."""
+    """StreamsGroupMemberMetadataValue (key 19), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "instance_id",
@@ -51,7 +51,7 @@ class StreamsGroupMemberMetadataValue(Message):
 
 
 class Endpoint(Struct):
-    """Versions 0+."""
+    """The value of `user_endpoint` in StreamsGroupMemberMetadataValue, version 0."""
 
     __slots__ = ("host", "port")
 
@@ -68,7 +68,7 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    """Versions 0+."""
+    """An element of `client_tags` in StreamsGroupMemberMetadataValue, version 0."""
 
     __slots__ = ("key", "value")
 

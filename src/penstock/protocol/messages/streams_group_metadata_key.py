@@ -1,4 +1,4 @@
-"""StreamsGroupMetadataKey (key 17), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupMetadataKey (key 17), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupMetadataKey(Message):
-    """StreamsGroupMetadataKey (key 17), versions 0."""
+    """StreamsGroupMetadataKey (key 17), version 0."""
 
     __slots__ = ("group_id",)
 

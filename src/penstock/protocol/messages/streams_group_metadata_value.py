@@ -1,4 +1,4 @@
-"""StreamsGroupMetadataValue (key 17), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupMetadataValue (key 17), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupMetadataValue(Message):
-    """StreamsGroupMetadataValue (key 17), versions 0, flexible from 0."""
+    """StreamsGroupMetadataValue (key 17), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "epoch",
@@ -44,7 +44,7 @@ class StreamsGroupMetadataValue(Message):
 
 
 class LastAssignmentConfig(Struct):
-    """Versions 0+."""
+    """An element of `last_assignment_configs` in StreamsGroupMetadataValue, version 0."""
 
     __slots__ = ("key", "value")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMemberKey (key 21), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupTargetAssignmentMemberKey (key 21), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    """StreamsGroupTargetAssignmentMemberKey (key 21), versions 0."""
+    """StreamsGroupTargetAssignmentMemberKey (key 21), version 0."""
 
     __slots__ = ("group_id", "member_id")
 

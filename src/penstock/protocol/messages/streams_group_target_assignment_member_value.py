@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMemberValue (key 21), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupTargetAssignmentMemberValue (key 21), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
-    """StreamsGroupTargetAssignmentMemberValue (key 21), versions 0, flexible from 0."""
+    """StreamsGroupTargetAssignmentMemberValue (key 21), version 0, flexible from version 0 on."""
 
     __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
 
@@ -29,7 +29,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 
 class TaskIds(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupTargetAssignmentMemberValue, version 0."""
 
     __slots__ = ("subtopology_id", "partitions")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMetadataKey (key 20), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupTargetAssignmentMetadataKey (key 20), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    """StreamsGroupTargetAssignmentMetadataKey (key 20), versions 0."""
+    """StreamsGroupTargetAssignmentMetadataKey (key 20), version 0."""
 
     __slots__ = ("group_id",)
 

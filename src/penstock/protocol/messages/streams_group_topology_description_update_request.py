@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdateRequest (key 93), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupTopologyDescriptionUpdateRequest (key 93), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Message):
-    """StreamsGroupTopologyDescriptionUpdateRequest (key 93), versions 0, flexible from 0."""
+    """StreamsGroupTopologyDescriptionUpdateRequest (key 93), version 0, flexible from version 0 on."""
 
     __slots__ = ("group_id", "member_id", "topology_epoch", "topology_description")
 
@@ -33,7 +33,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
 
 
 class TopologyDescription(Struct):
-    """Versions 0+."""
+    """The value of `topology_description` in StreamsGroupTopologyDescriptionUpdateRequest, version 0."""
 
     __slots__ = ("subtopologies", "global_stores")
 
@@ -50,7 +50,7 @@ class TopologyDescription(Struct):
 
 
 class TopologyDescriptionSubtopology(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupTopologyDescriptionUpdateRequest, version 0."""
 
     __slots__ = ("subtopology_id", "nodes")
 
@@ -67,7 +67,7 @@ class TopologyDescriptionSubtopology(Struct):
 
 
 class TopologyDescriptionGlobalStore(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupTopologyDescriptionUpdateRequest, version 0."""
 
     __slots__ = ("source", "processor")
 
@@ -84,7 +84,7 @@ class TopologyDescriptionGlobalStore(Struct):
 
 
 class TopologyDescriptionNode(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupTopologyDescriptionUpdateRequest, version 0."""
 
     __slots__ = ("name", "node_type", "source_topics", "sink_topic", "stores", "successors")
 

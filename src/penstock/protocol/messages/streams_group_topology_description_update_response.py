@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdateResponse (key 93), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupTopologyDescriptionUpdateResponse (key 93), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message):
-    """StreamsGroupTopologyDescriptionUpdateResponse (key 93), versions 0, flexible from 0."""
+    """StreamsGroupTopologyDescriptionUpdateResponse (key 93), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyKey (key 23), versions 0. Generated from the definition: do not edit."""
+"""StreamsGroupTopologyKey (key 23), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class StreamsGroupTopologyKey(Message):
-    """StreamsGroupTopologyKey (key 23), versions 0."""
+    """StreamsGroupTopologyKey (key 23), version 0."""
 
     __slots__ = ("group_id",)
 

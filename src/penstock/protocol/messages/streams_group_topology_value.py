@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyValue (key 23), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""StreamsGroupTopologyValue (key 23), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class StreamsGroupTopologyValue(Message):
-    """StreamsGroupTopologyValue (key 23), versions 0, flexible from 0."""
+    """StreamsGroupTopologyValue (key 23), version 0, flexible from version 0 on."""
 
     __slots__ = ("epoch", "subtopologies")
 
@@ -27,7 +27,7 @@ class StreamsGroupTopologyValue(Message):
 
 
 class Subtopology(Struct):
-    """Versions 0+."""
+    """An element of `subtopologies` in StreamsGroupTopologyValue, version 0."""
 
     __slots__ = (
         "subtopology_id",
@@ -64,7 +64,7 @@ class Subtopology(Struct):
 
 
 class TopicInfo(Struct):
-    """Versions 0+."""
+    """A struct in StreamsGroupTopologyValue, version 0."""
 
     __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
 
@@ -85,7 +85,7 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    """Versions 0+."""
+    """An element of `copartition_groups` in Subtopology (StreamsGroupTopologyValue), version 0."""
 
     __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
 
@@ -106,7 +106,7 @@ class CopartitionGroup(Struct):
 
 
 class TopicConfig(Struct):
-    """Versions 0+."""
+    """An element of `topic_configs` in TopicInfo (StreamsGroupTopologyValue), version 0."""
 
     __slots__ = ("key", "value")
 

@@ -1,4 +1,4 @@
-"""SyncGroupRequest (key 14), versions 0-5, flexible from 4. Generated from the definition: do not edit."""
+"""SyncGroupRequest (key 14), versions 0 to 5, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class SyncGroupRequest(Message):
-    """SyncGroupRequest (key 14), versions 0-5, flexible from 4."""
+    """SyncGroupRequest (key 14), versions 0 to 5, flexible from version 4 on."""
 
     __slots__ = (
         "group_id",
@@ -45,7 +45,7 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupRequestAssignment(Struct):
-    """Versions 0+."""
+    """An element of `assignments` in SyncGroupRequest, versions 0 to 5."""
 
     __slots__ = ("member_id", "assignment")
 

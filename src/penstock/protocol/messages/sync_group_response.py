@@ -1,4 +1,4 @@
-"""SyncGroupResponse (key 14), versions 0-5, flexible from 4. Generated from the definition: do not edit."""
+"""SyncGroupResponse (key 14), versions 0 to 5, flexible from version 4 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class SyncGroupResponse(Message):
-    """SyncGroupResponse (key 14), versions 0-5, flexible from 4."""
+    """SyncGroupResponse (key 14), versions 0 to 5, flexible from version 4 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
 

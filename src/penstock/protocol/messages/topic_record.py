@@ -1,4 +1,4 @@
-"""TopicRecord (key 2), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""TopicRecord (key 2), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class TopicRecord(Message):
-    """TopicRecord (key 2), versions 0, flexible from 0."""
+    """TopicRecord (key 2), version 0, flexible from version 0 on."""
 
     __slots__ = ("name", "topic_id")
 

@@ -1,4 +1,4 @@
-"""TransactionLogKey (key 0), versions 0. Generated from the definition: do not edit."""
+"""TransactionLogKey (key 0), version 0. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class TransactionLogKey(Message):
-    """TransactionLogKey (key 0), versions 0."""
+    """TransactionLogKey (key 0), version 0."""
 
     __slots__ = ("transactional_id",)
 

@@ -1,4 +1,4 @@
-"""TransactionLogValue (key 0), versions 0-1, flexible from 1. Generated from the definition: do not edit."""
+"""TransactionLogValue (key 0), versions 0 to 1, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class TransactionLogValue(Message):
-    """TransactionLogValue (key 0), versions 0-1, flexible from 1."""
+    """TransactionLogValue (key 0), versions 0 to 1, flexible from version 1 on."""
 
     __slots__ = (
         "producer_id",
@@ -59,7 +59,7 @@ class TransactionLogValue(Message):
 
 
 class PartitionsSchema(Struct):
-    """Versions 0+."""
+    """An element of `transaction_partitions` in TransactionLogValue, versions 0 to 1."""
 
     __slots__ = ("topic", "partition_ids")
 

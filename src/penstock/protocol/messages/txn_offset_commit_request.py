@@ -1,4 +1,4 @@
-"""TxnOffsetCommitRequest (key 28), versions 0-6, flexible from 3. Generated from the definition: do not edit."""
+"""TxnOffsetCommitRequest (key 28), versions 0 to 6, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommitRequest (key 28), versions 0-6, flexible from 3."""
+    """TxnOffsetCommitRequest (key 28), versions 0 to 6, flexible from version 3 on."""
 
     __slots__ = (
         "transactional_id",
@@ -48,7 +48,7 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in TxnOffsetCommitRequest, versions 0 to 6."""
 
     __slots__ = ("name", "topic_id", "partitions")
 
@@ -67,7 +67,7 @@ class TxnOffsetCommitRequestTopic(Struct):
 
 
 class TxnOffsetCommitRequestPartition(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TxnOffsetCommitRequestTopic (TxnOffsetCommitRequest), versions 0 to 6."""
 
     __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommitResponse (key 28), versions 0-6, flexible from 3. Generated from the definition: do not edit."""
+"""TxnOffsetCommitResponse (key 28), versions 0 to 6, flexible from version 3 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommitResponse (key 28), versions 0-6, flexible from 3."""
+    """TxnOffsetCommitResponse (key 28), versions 0 to 6, flexible from version 3 on."""
 
     __slots__ = ("throttle_time_ms", "topics")
 
@@ -27,7 +27,7 @@ class TxnOffsetCommitResponse(Message):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in TxnOffsetCommitResponse, versions 0 to 6."""
 
     __slots__ = ("name", "topic_id", "partitions")
 
@@ -46,7 +46,7 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponsePartition(Struct):
-    """Versions 0+."""
+    """A struct in TxnOffsetCommitResponse, versions 0 to 6."""
 
     __slots__ = ("partition_index", "error_code")
 

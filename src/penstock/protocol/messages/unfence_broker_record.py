@@ -1,4 +1,4 @@
-"""UnfenceBrokerRecord (key 8), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UnfenceBrokerRecord (key 8), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UnfenceBrokerRecord(Message):
-    """UnfenceBrokerRecord (key 8), versions 0, flexible from 0."""
+    """UnfenceBrokerRecord (key 8), version 0, flexible from version 0 on."""
 
     __slots__ = ("id", "epoch")
 

@@ -1,4 +1,4 @@
-"""UnregisterBrokerRecord (key 1), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UnregisterBrokerRecord (key 1), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UnregisterBrokerRecord(Message):
-    """UnregisterBrokerRecord (key 1), versions 0, flexible from 0."""
+    """UnregisterBrokerRecord (key 1), version 0, flexible from version 0 on."""
 
     __slots__ = ("broker_id", "broker_epoch")
 

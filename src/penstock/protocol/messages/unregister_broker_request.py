@@ -1,4 +1,4 @@
-"""UnregisterBrokerRequest (key 64), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UnregisterBrokerRequest (key 64), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UnregisterBrokerRequest(Message):
-    """UnregisterBrokerRequest (key 64), versions 0, flexible from 0."""
+    """UnregisterBrokerRequest (key 64), version 0, flexible from version 0 on."""
 
     __slots__ = ("broker_id",)
 

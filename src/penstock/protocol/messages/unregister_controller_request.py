@@ -1,4 +1,4 @@
-"""UnregisterControllerRequest (key 94), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UnregisterControllerRequest (key 94), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UnregisterControllerRequest(Message):
-    """UnregisterControllerRequest (key 94), versions 0, flexible from 0."""
+    """UnregisterControllerRequest (key 94), version 0, flexible from version 0 on."""
 
     __slots__ = ("controller_id",)
 

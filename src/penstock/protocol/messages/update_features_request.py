@@ -1,4 +1,4 @@
-"""UpdateFeaturesRequest (key 57), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""UpdateFeaturesRequest (key 57), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class UpdateFeaturesRequest(Message):
-    """UpdateFeaturesRequest (key 57), versions 0-2, flexible from 0."""
+    """UpdateFeaturesRequest (key 57), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("timeout_ms", "feature_updates", "validate_only")
 
@@ -29,7 +29,7 @@ class UpdateFeaturesRequest(Message):
 
 
 class FeatureUpdateKey(Struct):
-    """Versions 0+."""
+    """An element of `feature_updates` in UpdateFeaturesRequest, versions 0 to 2."""
 
     __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
 

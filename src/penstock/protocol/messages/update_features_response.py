@@ -1,4 +1,4 @@
-"""UpdateFeaturesResponse (key 57), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""UpdateFeaturesResponse (key 57), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class UpdateFeaturesResponse(Message):
-    """UpdateFeaturesResponse (key 57), versions 0-2, flexible from 0."""
+    """UpdateFeaturesResponse (key 57), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
 
@@ -31,7 +31,7 @@ class UpdateFeaturesResponse(Message):
 
 
 class UpdatableFeatureResult(Struct):
-    """Versions 0-1."""
+    """An element of `results` in UpdateFeaturesResponse, versions 0 to 1."""
 
     __slots__ = ("feature", "error_code", "error_message")
 

@@ -1,4 +1,4 @@
-"""UpdateMetadataRequest (key 6), versions 0-8, flexible from 6. Generated from the definition: do not edit."""
+"""UpdateMetadataRequest (key 6), versions 0 to 8, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class UpdateMetadataRequest(Message):
-    """UpdateMetadataRequest (key 6), versions 0-8, flexible from 6."""
+    """UpdateMetadataRequest (key 6), versions 0 to 8, flexible from version 6 on."""
 
     __slots__ = (
         "controller_id",
@@ -50,7 +50,7 @@ class UpdateMetadataRequest(Message):
 
 
 class UpdateMetadataPartitionState(Struct):
-    """Versions 0+."""
+    """A struct in UpdateMetadataRequest, versions 0 to 8."""
 
     __slots__ = (
         "topic_name",
@@ -91,7 +91,7 @@ class UpdateMetadataPartitionState(Struct):
 
 
 class UpdateMetadataTopicState(Struct):
-    """Versions 5+."""
+    """An element of `topic_states` in UpdateMetadataRequest, versions 5 to 8."""
 
     __slots__ = ("topic_name", "topic_id", "partition_states")
 
@@ -110,7 +110,7 @@ class UpdateMetadataTopicState(Struct):
 
 
 class UpdateMetadataBroker(Struct):
-    """Versions 0+."""
+    """An element of `live_brokers` in UpdateMetadataRequest, versions 0 to 8."""
 
     __slots__ = ("id", "v0_host", "v0_port", "endpoints", "rack")
 
@@ -133,7 +133,7 @@ class UpdateMetadataBroker(Struct):
 
 
 class UpdateMetadataEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `endpoints` in UpdateMetadataBroker (UpdateMetadataRequest), versions 1 to 8."""
 
     __slots__ = ("port", "host", "listener", "security_protocol")
 

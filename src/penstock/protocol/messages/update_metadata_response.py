@@ -1,4 +1,4 @@
-"""UpdateMetadataResponse (key 6), versions 0-8, flexible from 6. Generated from the definition: do not edit."""
+"""UpdateMetadataResponse (key 6), versions 0 to 8, flexible from version 6 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UpdateMetadataResponse(Message):
-    """UpdateMetadataResponse (key 6), versions 0-8, flexible from 6."""
+    """UpdateMetadataResponse (key 6), versions 0 to 8, flexible from version 6 on."""
 
     __slots__ = ("error_code",)
 

@@ -1,4 +1,4 @@
-"""UpdateRaftVoterRequest (key 82), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UpdateRaftVoterRequest (key 82), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class UpdateRaftVoterRequest(Message):
-    """UpdateRaftVoterRequest (key 82), versions 0, flexible from 0."""
+    """UpdateRaftVoterRequest (key 82), version 0, flexible from version 0 on."""
 
     __slots__ = (
         "cluster_id",
@@ -44,7 +44,7 @@ class UpdateRaftVoterRequest(Message):
 
 
 class Listener(Struct):
-    """Versions 0+."""
+    """An element of `listeners` in UpdateRaftVoterRequest, version 0."""
 
     __slots__ = ("name", "host", "port")
 
@@ -63,7 +63,7 @@ class Listener(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    """Versions 0+."""
+    """The value of `k_raft_version_feature` in UpdateRaftVoterRequest, version 0."""
 
     __slots__ = ("min_supported_version", "max_supported_version")
 

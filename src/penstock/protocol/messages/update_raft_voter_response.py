@@ -1,4 +1,4 @@
-"""UpdateRaftVoterResponse (key 82), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UpdateRaftVoterResponse (key 82), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class UpdateRaftVoterResponse(Message):
-    """UpdateRaftVoterResponse (key 82), versions 0, flexible from 0."""
+    """UpdateRaftVoterResponse (key 82), version 0, flexible from version 0 on."""
 
     __slots__ = ("throttle_time_ms", "error_code", "_current_leader")
 
@@ -31,7 +31,7 @@ class UpdateRaftVoterResponse(Message):
 
 
 class CurrentLeader(Struct):
-    """Versions 0+."""
+    """The value of `current_leader` in UpdateRaftVoterResponse, version 0."""
 
     __slots__ = ("leader_id", "leader_epoch", "host", "port")
 

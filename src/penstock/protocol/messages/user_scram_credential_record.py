@@ -1,4 +1,4 @@
-"""UserScramCredentialRecord (key 11), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""UserScramCredentialRecord (key 11), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class UserScramCredentialRecord(Message):
-    """UserScramCredentialRecord (key 11), versions 0, flexible from 0."""
+    """UserScramCredentialRecord (key 11), version 0, flexible from version 0 on."""
 
     __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
 

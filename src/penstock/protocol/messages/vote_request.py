@@ -1,4 +1,4 @@
-"""VoteRequest (key 52), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""VoteRequest (key 52), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class VoteRequest(Message):
-    """VoteRequest (key 52), versions 0-2, flexible from 0."""
+    """VoteRequest (key 52), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("cluster_id", "voter_id", "topics")
 
@@ -29,7 +29,7 @@ class VoteRequest(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in VoteRequest, versions 0 to 2."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -46,7 +46,7 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (VoteRequest), versions 0 to 2."""
 
     __slots__ = (
         "partition_index",

@@ -1,4 +1,4 @@
-"""VoteResponse (key 52), versions 0-2, flexible from 0. Generated from the definition: do not edit."""
+"""VoteResponse (key 52), versions 0 to 2, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class VoteResponse(Message):
-    """VoteResponse (key 52), versions 0-2, flexible from 0."""
+    """VoteResponse (key 52), versions 0 to 2, flexible from version 0 on."""
 
     __slots__ = ("error_code", "topics", "node_endpoints")
 
@@ -29,7 +29,7 @@ class VoteResponse(Message):
 
 
 class TopicData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in VoteResponse, versions 0 to 2."""
 
     __slots__ = ("topic_name", "partitions")
 
@@ -46,7 +46,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    """Versions 1+."""
+    """An element of `node_endpoints` in VoteResponse, versions 1 to 2."""
 
     __slots__ = ("node_id", "host", "port")
 
@@ -65,7 +65,7 @@ class NodeEndpoint(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in TopicData (VoteResponse), versions 0 to 2."""
 
     __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
 

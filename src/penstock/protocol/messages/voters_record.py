@@ -1,4 +1,4 @@
-"""VotersRecord, versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""VotersRecord, version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class VotersRecord(Message):
-    """VotersRecord, versions 0, flexible from 0."""
+    """VotersRecord, version 0, flexible from version 0 on."""
 
     __slots__ = ("version", "voters")
 
@@ -27,7 +27,7 @@ class VotersRecord(Message):
 
 
 class Voter(Struct):
-    """Versions 0+."""
+    """An element of `voters` in VotersRecord, version 0."""
 
     __slots__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
 
@@ -50,7 +50,7 @@ class Voter(Struct):
 
 
 class Endpoint(Struct):
-    """Versions 0+."""
+    """An element of `endpoints` in Voter (VotersRecord), version 0."""
 
     __slots__ = ("name", "host", "port")
 
@@ -69,7 +69,7 @@ class Endpoint(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    """Versions 0+."""
+    """The value of `k_raft_version_feature` in Voter (VotersRecord), version 0."""
 
     __slots__ = ("min_supported_version", "max_supported_version")
 

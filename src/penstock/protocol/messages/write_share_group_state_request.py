@@ -1,4 +1,4 @@
-"""WriteShareGroupStateRequest (key 85), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""WriteShareGroupStateRequest (key 85), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class WriteShareGroupStateRequest(Message):
-    """WriteShareGroupStateRequest (key 85), versions 0-1, flexible from 0."""
+    """WriteShareGroupStateRequest (key 85), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("group_id", "topics")
 
@@ -27,7 +27,7 @@ class WriteShareGroupStateRequest(Message):
 
 
 class WriteStateData(Struct):
-    """Versions 0+."""
+    """An element of `topics` in WriteShareGroupStateRequest, versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -44,7 +44,7 @@ class WriteStateData(Struct):
 
 
 class PartitionData(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in WriteStateData (WriteShareGroupStateRequest), versions 0 to 1."""
 
     __slots__ = (
         "partition",
@@ -76,7 +76,7 @@ class PartitionData(Struct):
 
 
 class StateBatch(Struct):
-    """Versions 0+."""
+    """An element of `state_batches` in PartitionData (WriteShareGroupStateRequest), versions 0 to 1."""
 
     __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 

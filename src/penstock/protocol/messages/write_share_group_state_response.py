@@ -1,4 +1,4 @@
-"""WriteShareGroupStateResponse (key 85), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+"""WriteShareGroupStateResponse (key 85), versions 0 to 1, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class WriteShareGroupStateResponse(Message):
-    """WriteShareGroupStateResponse (key 85), versions 0-1, flexible from 0."""
+    """WriteShareGroupStateResponse (key 85), versions 0 to 1, flexible from version 0 on."""
 
     __slots__ = ("results",)
 
@@ -25,7 +25,7 @@ class WriteShareGroupStateResponse(Message):
 
 
 class WriteStateResult(Struct):
-    """Versions 0+."""
+    """An element of `results` in WriteShareGroupStateResponse, versions 0 to 1."""
 
     __slots__ = ("topic_id", "partitions")
 
@@ -42,7 +42,7 @@ class WriteStateResult(Struct):
 
 
 class PartitionResult(Struct):
-    """Versions 0+."""
+    """An element of `partitions` in WriteStateResult (WriteShareGroupStateResponse), versions 0 to 1."""
 
     __slots__ = ("partition", "error_code", "error_message")
 

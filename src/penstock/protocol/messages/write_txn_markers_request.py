@@ -1,4 +1,4 @@
-"""WriteTxnMarkersRequest (key 27), versions 0-2, flexible from 1. Generated from the definition: do not edit."""
+"""WriteTxnMarkersRequest (key 27), versions 0 to 2, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class WriteTxnMarkersRequest(Message):
-    """WriteTxnMarkersRequest (key 27), versions 0-2, flexible from 1."""
+    """WriteTxnMarkersRequest (key 27), versions 0 to 2, flexible from version 1 on."""
 
     __slots__ = ("markers",)
 
@@ -25,7 +25,7 @@ class WriteTxnMarkersRequest(Message):
 
 
 class WritableTxnMarker(Struct):
-    """Versions 0+."""
+    """An element of `markers` in WriteTxnMarkersRequest, versions 0 to 2."""
 
     __slots__ = (
         "producer_id",
@@ -57,7 +57,7 @@ class WritableTxnMarker(Struct):
 
 
 class WritableTxnMarkerTopic(Struct):
-    """Versions 0+."""
+    """An element of `topics` in WritableTxnMarker (WriteTxnMarkersRequest), versions 0 to 2."""
 
     __slots__ = ("name", "partition_indexes")
 

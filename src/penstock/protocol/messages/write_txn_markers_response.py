@@ -1,4 +1,4 @@
-"""WriteTxnMarkersResponse (key 27), versions 0-2, flexible from 1. Generated from the definition: do not edit."""
+"""WriteTxnMarkersResponse (key 27), versions 0 to 2, flexible from version 1 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class WriteTxnMarkersResponse(Message):
-    """WriteTxnMarkersResponse (key 27), versions 0-2, flexible from 1."""
+    """WriteTxnMarkersResponse (key 27), versions 0 to 2, flexible from version 1 on."""
 
     __slots__ = ("markers",)
 
@@ -25,7 +25,7 @@ class WriteTxnMarkersResponse(Message):
 
 
 class WritableTxnMarkerResult(Struct):
-    """Versions 0+."""
+    """An element of `markers` in WriteTxnMarkersResponse, versions 0 to 2."""
 
     __slots__ = ("producer_id", "topics")
 
@@ -42,7 +42,7 @@ class WritableTxnMarkerResult(Struct):
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    """Versions 0+."""
+    """An element of `topics` in WritableTxnMarkerResult (WriteTxnMarkersResponse), versions 0 to 2."""
 
     __slots__ = ("name", "partitions")
 
@@ -59,7 +59,7 @@ class WritableTxnMarkerTopicResult(Struct):
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    """Versions 0+."""
+    """A struct in WriteTxnMarkersResponse, versions 0 to 2."""
 
     __slots__ = ("partition_index", "error_code")
 

@@ -1,4 +1,4 @@
-"""ZkMigrationStateRecord (key 21), versions 0, flexible from 0. Generated from the definition: do not edit."""
+"""ZkMigrationStateRecord (key 21), version 0, flexible from version 0 on. Generated from the definition: do not edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.protocol.message import Message, UnknownTags
 
 
 class ZkMigrationStateRecord(Message):
-    """ZkMigrationStateRecord (key 21), versions 0, flexible from 0."""
+    """ZkMigrationStateRecord (key 21), version 0, flexible from version 0 on."""
 
     __slots__ = ("zk_migration_state",)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.protocol.quoting import identifier, literal
 from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct, StructSpec
 from penstock.protocol.schema.scalar_types import RECORDS, SCALARS
-from penstock.protocol.schema.versions import NO_VERSIONS
+from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions
 
 LINE_MAX = 110
 """The greatest length of a line that the formatter of this project does not break."""
@@ -22,8 +22,7 @@ def module_source(definition: Definition) -> str:
         ValueError: a name or default in the definition cannot be written as source.
     """
     structs = list(definition.structs.values())
-    classes = [_class_source(definition.root, definition)]
-    classes += [_class_source(struct, None) for struct in structs]
+    classes = [_class_source(struct, definition) for struct in (definition.root, *structs)]
     fields = [field for struct in (definition.root, *structs) for field in struct.fields]
     uses = {
         "MadeLate": any(field.is_made_late for field in fields),
@@ -45,22 +44,48 @@ def module_source(definition: Definition) -> str:
 def _title(definition: Definition) -> str:
     key = "" if definition.api_key is None else f" (key {definition.api_key})"
     flexible = definition.flexible.intersect(definition.valid)
-    suffix = f", flexible from {flexible.lowest}" if flexible else ""
-    return f"{definition.name}{key}, versions {definition.valid}{suffix}"
+    suffix = f", flexible from version {flexible.lowest} on" if flexible else ""
+    return f"{definition.name}{key}, {_shown(definition.valid)}{suffix}"
 
 
-def _class_source(struct: StructSpec, definition: Definition | None) -> str:
-    fields = struct.fields
-    lines = [f"class {identifier(struct.name)}({'Message' if definition else 'Struct'}):"]
-    if definition:
-        lines.append(f'    """{_title(definition)}."""')
-    else:
-        lines.append(f'    """Versions {struct.versions}."""')
+def _shown(versions: Versions) -> str:
+    """Return a range of versions as text: ``version 3``, ``versions 0 to 4``, ``versions from 2 on``."""
+    lowest, highest = versions.lowest, versions.highest
+    if highest == OPEN_END:
+        return f"versions from {lowest} on"
+    return f"version {lowest}" if lowest == highest else f"versions {lowest} to {highest}"
+
+
+def _struct_title(struct: StructSpec, definition: Definition) -> str:
+    """Return the docstring of a struct's class, without the period: the struct's fields and versions."""
+    owners = (definition.root, *definition.structs.values())
+    places = [
+        (owner.name, field) for owner in owners for field in owner.fields if field.widest.base == struct.name
+    ]
+    versions = _shown(struct.versions.intersect(definition.valid))
+    title = f"A struct in {definition.name}, {versions}"
+    if len(places) == 1:
+        [(owner_name, field)] = places
+        what = "An element" if field.widest.is_array else "The value"
+        inside = owner_name if owner_name == definition.name else f"{owner_name} ({definition.name})"
+        title = f"{what} of `{field.attribute}` in {inside}, {versions}"
+    elif places:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(field.attribute for _, field in places))
+        title = f"A struct in {definition.name}, for the fields {names}; {versions}"
+    is_too_long = len(f'    """{title}."""') > LINE_MAX
+    return f"A struct in {definition.name}, {versions}" if is_too_long else title
+
+
+def _class_source(struct: StructSpec, definition: Definition) -> str:
+    fields, is_message = struct.fields, struct is definition.root
+    lines = [f"class {identifier(struct.name)}({'Message' if is_message else 'Struct'}):"]
+    title = _title(definition) if is_message else _struct_title(struct, definition)
+    lines.append(f'    """{title}."""')
     lines += ["", *_wrapped_slots(fields), ""]
     late = [field for field in fields if field.is_made_late]
     lines += [f"    {field.attribute} = MadeLate(lambda: {field.widest.base}())" for field in late]
     lines += [""] * bool(late)
-    if definition:
+    if is_message:
         lines += [
             f"    NAME = {literal(definition.name)}",
             f"    API_KEY = {literal(definition.api_key)}",
