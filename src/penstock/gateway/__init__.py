@@ -1,4 +1,4 @@
-"""The gateway: clients of any release in front, a Kafka cluster behind, a port for each broker.
+"""The gateway: a proxy between Kafka clients of any release and a cluster, with a port for each broker.
 
     with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
         ...  # any client at gateway.bootstrap_servers

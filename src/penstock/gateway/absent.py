@@ -73,7 +73,7 @@ OF_ONE_BROKER = frozenset(
         ),
     )
 )
-"""APIs whose response describes only the broker that answers: another broker must not answer for it."""
+"""APIs whose response describes only the broker that answers, so that no other broker can answer instead."""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -82,16 +82,16 @@ CODES = {
     **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""The error code of each API after which clients look for leaders or coordinators again."""
+"""A dict from an API to the error code after which its clients look for leaders or coordinators again."""
 
 
 def code_for(key: int) -> ErrorCode:
-    """Return the retriable error code for an API; REQUEST_TIMED_OUT (7) if the API has none of its own."""
+    """Return the retriable error code for an API; REQUEST_TIMED_OUT (7) if `CODES` has none for the API."""
     return CODES.get(key, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the error response if no broker can be reached, or None if the API has no field for an error."""
+    """Return the response with an error if no broker can be reached; None if the API has no error field."""
     key: int = message.API_KEY
     if key == ApiKey.METADATA:
         return _metadata(message, version, nodes, host)
@@ -118,7 +118,7 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:
-    """Return the known brokers, and the requested topics without leaders; None for a request for all."""
+    """Return Metadata with known brokers and requested topics, without leaders; None if all are requested."""
     names = asked.topics
     if names is None or (version == 0 and not names):
         return None

@@ -1,4 +1,4 @@
-"""Replace the addresses of brokers in responses by those of the gateway's ports.
+"""Replace the addresses of brokers in responses by the addresses of the gateway's ports.
 
 Responses with addresses are Metadata, FindCoordinator and DescribeCluster, and the endpoints of new leaders
 (KIP-951) in Produce from version 10, Fetch from 16, and the APIs of share groups.
@@ -27,7 +27,7 @@ ADDRESSED_SINCE = {
     int(ApiKey.SHARE_FETCH): 0,
     int(ApiKey.SHARE_ACKNOWLEDGE): 0,
 }
-"""The first version of each API whose responses have addresses of brokers."""
+"""A dict from an API to the first version whose responses contain addresses of brokers."""
 
 CONTROLLERS = 2
 """The endpoint type of controllers in DescribeCluster (KIP-919)."""
@@ -43,7 +43,7 @@ def host_of(host: str, node_id: int) -> str:
 
 
 class ServerNames:
-    """The TLS server names (SNI) that identify brokers at one port: a host name with ``{id}`` in it."""
+    """A pattern of TLS server names (SNI) that identify brokers at one port: a host name with ``{id}`` in it."""
 
     def __init__(self, host: str) -> None:
         before, _, behind = host.partition(ID)
@@ -63,11 +63,11 @@ def has_addresses(api_key: int, version: int) -> bool:
 
 
 def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytearray:
-    """Replace the brokers' addresses in an encoded response by `host` and the gateway's ports; return it.
+    """Return an encoded response in which brokers' addresses are replaced by `host` and the gateway's ports.
 
-    `frame` includes the size field; `code` is ``(api_key << 16) | version``. A response that equals an
-    earlier one, except for its correlation id, is not decoded again. The brokers in the response are added to
-    `nodes`.
+    `frame` includes the size field; `code` is ``(api_key << 16) | version``. Results are cached: a response
+    that equals an earlier one, except for its correlation id, is not decoded again. The brokers in the
+    response are added to `nodes`.
 
     Raises:
         DecodeError: the response cannot be decoded.
@@ -93,8 +93,8 @@ def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytea
 def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
     """Replace the addresses in a decoded response by `host` and the gateway's ports; return True if changed.
 
-    The brokers in the response are added to `nodes`. A broker without a port at the gateway is removed, so
-    that its partitions have no leader for the client.
+    The brokers in the response are added to `nodes`. A broker without a port at the gateway is removed from
+    the response, so that clients find no leader for its partitions.
     """
     key = message.API_KEY
     if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):

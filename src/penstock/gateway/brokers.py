@@ -36,29 +36,31 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 FOLLOW_EVERY_S = 10.0
-"""The seconds between refreshes of the cluster's brokers. Responses to clients name brokers as well."""
+"""The seconds between refreshes of the cluster's brokers. The gateway also learns brokers from the responses
+to clients."""
 
 FOLLOW_AGAIN_S = 0.5
 """Seconds until the next refresh after a failure, and between attempts to reach an unreachable broker."""
 
 HOME_PATIENCE_S = 5.0
-"""Timeout in seconds for a connection to the broker of a port, if there are other brokers to try."""
+"""Timeout in seconds for connecting to the broker of a client's port, if other brokers can be tried next."""
 
 STAND_INS_MAX = 3
-"""Most other brokers that are tried in place of an unreachable one."""
+"""The most other brokers that are tried instead of an unreachable one."""
 
 FAILED_AGAIN_S = 0.1
 """The least seconds between attempts while no broker can be reached."""
 
 VERSIONS_KEPT_S = 60.0
-"""Seconds for which a broker's API versions are cached, unless the broker closes a connection."""
+"""Seconds for which a broker's API versions are cached; closing of a connection by the broker ends it
+earlier."""
 
 ROUTES_MAX = 100
-"""Most `BrokerRoutes` that are cached. Each release of Kafka in a cluster has its own; each upgrade of a
-broker adds one."""
+"""The most `BrokerRoutes` that are cached. Each Kafka release among the brokers needs one."""
 
 SIDE = "gateway"
-"""The purpose (in `AsyncClient.peer`) of shared connections to brokers other than a client's own broker."""
+"""The `purpose` argument of `AsyncClient.peer` for connections that all clients of the gateway share, to
+brokers other than a client's own."""
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ log = logger_named("penstock.gateway")
 
 
 class Brokers:
-    """Opens connections to brokers for the gateway's clients.
+    """Opens connections to brokers for the gateway's clients, and follows changes of the cluster's brokers.
 
     `sockets` has the read buffer that all sockets share, and limits the buffered bytes.
     """
@@ -83,12 +85,13 @@ class Brokers:
         self._sockets = sockets
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], BrokerRoutes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
-        """Cached (API versions, time of request) by broker, for a gateway whose clients log in at brokers."""
+        """A dict from a broker's address to (API versions, time of the request): a cache for a gateway whose
+        clients log in at brokers."""
         self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[Account, AsyncClient] = {}
-        """The client that logs in with each account."""
+        """A dict from an account to the `AsyncClient` that logs in with its credentials."""
         self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
-        """(error, time of the next attempt) for each account whose login the cluster has refused."""
+        """A dict from an account whose login the cluster has refused to (error, time of the next attempt)."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 
@@ -101,7 +104,7 @@ class Brokers:
     # --- where brokers are ------------------------------------------------------------------------------
 
     async def follow(self, has_begun: asyncio.Event) -> None:
-        """Refresh the cluster's metadata at intervals, for ever; set `has_begun` after the first attempt."""
+        """Refresh the cluster's metadata at intervals until cancelled; set `has_begun` after the first try."""
         said = ""
         while True:
             pause_s = FOLLOW_EVERY_S
@@ -124,7 +127,7 @@ class Brokers:
             await asyncio.sleep(pause_s)
 
     def note_away(self, node_id: int | None) -> None:
-        """Mark a broker as away, and try to reach it in the background until that succeeds."""
+        """Mark a broker as unreachable, and try to connect to it in the background until that succeeds."""
         node = None if node_id is None else self._nodes.by_id.get(node_id)
         if node is None or node.is_away:
             return
@@ -151,7 +154,7 @@ class Brokers:
     # --- connections ------------------------------------------------------------------------------------
 
     async def open(self, relay: Attachable) -> UpstreamSocket:
-        """Connect a client to the broker of its port, or to another one if that cannot be reached.
+        """Connect a client to the broker of its port, or to another broker if that one cannot be reached.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -205,7 +208,7 @@ class Brokers:
         raise failure
 
     def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
-        """Return (broker id, address) to try, in order: broker of the port, others, bootstrap servers."""
+        """Return (broker id, address) of brokers to try: that of the port, then others, bootstrap servers."""
         nodes = self._nodes.by_id
         found: list[tuple[int | None, Address]] = []
         if home is not None and (node := nodes.get(home)) is not None and not node.is_away:
@@ -220,8 +223,8 @@ class Brokers:
     async def _connect(self, address: Address) -> Peer:
         """Return a new connection to a broker, with the broker's API versions.
 
-        Before a login, a broker answers ApiVersions only once on a connection, and the client may need that
-        one. So a gateway without credentials requests the versions on a separate connection.
+        Before a login, a broker answers ApiVersions only once on a connection, and this answer is left to the
+        client. So a gateway without credentials requests the versions on a separate connection.
         """
         if self._has_account:
             return await self.client.greet(address)
@@ -269,7 +272,7 @@ class Brokers:
             await self._clients.pop(account).close(0)
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
-        """Return the routes to brokers that have these versions; equal versions share one object."""
+        """Return the `BrokerRoutes` for brokers with these API versions; equal versions share one object."""
         key = tuple(sorted(ranges.items()))
         routes = self._routes.get(key)
         if routes is None:
@@ -327,7 +330,7 @@ class Brokers:
         upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
 
     async def ask(self, call: NodeCall, account: Account | None = None) -> Any:
-        """Send a call to its broker, on a shared connection; return the response, None for acks=0.
+        """Send the request of a `NodeCall` to its broker; return the response, None for acks=0.
 
         Raises:
             PenstockError: the broker does not answer.

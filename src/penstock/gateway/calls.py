@@ -1,6 +1,6 @@
-"""The steps that a generator yields while it handles one request, and the ends that it returns.
+"""The steps that a request's generator yields to the gateway, and the ends (final outcomes) that it returns.
 
-`Ranges` has the versions in which nodes of the cluster can be asked.
+`Ranges` has the API versions that a node of the cluster supports.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
-"""Lowest and highest version by API key, as a broker's ApiVersions has them."""
+"""A dict from an API key to the lowest and highest version, as in a broker's ApiVersions response."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A step: a request to a node of the cluster, in a version that the node supports."""
+    """A step of handling a request: send `message` to a node of the cluster, in a version that it supports."""
 
     api_key: int
     version: int
@@ -30,40 +30,42 @@ class NodeCall:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A step: wait for `seconds` before the next step."""
+    """A step of handling a request: wait for `seconds` before the next step."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """A step: let the next request of the connection go first, if one arrives within `seconds`."""
+    """A step that handles the connection's next request first, if one arrives within `seconds`."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOn:
-    """An end: the client's request goes to the broker as the bytes that the client has sent."""
+    """An outcome of handling a request: the client's unchanged bytes are forwarded to the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """An end: neither this request nor any later one of the connection is answered."""
+    """An outcome of handling a request: neither this nor any later request of the connection is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """An end: the gateway closes the connection."""
+    """An outcome of handling a request: the gateway closes the client's connection."""
 
     reason: str
     is_reset: bool = False
-    """True if the client gets a TCP reset."""
+    """True if the connection is closed with a TCP reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """An end: the gateway encodes `answer` with its size field, and sends the bytes that `change` returns."""
+    """An outcome of handling a request: a response that is damaged on purpose.
+
+    The gateway encodes `answer` with its size field, and sends the bytes that `change` returns for it."""
 
     answer: Message
     change: Callable[[bytes], bytes]

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class Pause(IntFlag):
-    """Reasons not to read from a socket."""
+    """Reasons for which the gateway temporarily stops reading from a socket."""
 
     HELD = auto()
-    """Earlier bytes of the socket have not been processed yet."""
+    """Earlier bytes from this socket have not been processed yet."""
     CLOGGED = auto()
-    """The other side (client or broker), to which the bytes would be forwarded, reads too slowly."""
+    """The receiver of the forwarded bytes (the broker or the client) reads too slowly."""
 
 
 class Side(Protocol):
-    """The socket of one side, client or broker."""
+    """The interface of a socket, to a client or to a broker, that a relay uses."""
 
     def send(self, data: Buffer) -> None:
         """Send bytes, which the caller may overwrite after the call."""
 
     def pause(self, why: Pause) -> None:
-        """Stop reading, until `go_on` is called for the same reason."""
+        """Stop reading from the socket until `go_on` is called for the same reason."""
 
     def go_on(self, why: Pause) -> None:
         """Remove one reason to pause, and resume reading if there is no other."""
@@ -49,28 +49,30 @@ class Side(Protocol):
 
 
 class Tap(Protocol):
-    """Gets the bytes of one connection, to record them. A buffer is valid only during the call."""
+    """The interface of an object that gets all bytes of one client connection, to record them.
+
+    A buffer is valid only during the call."""
 
     def received(self, data: memoryview) -> None:
-        """Take bytes from the client."""
+        """Record bytes that the client has sent."""
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes that are sent to the client."""
+        """Record bytes that are sent to the client."""
 
     def ended(self) -> None:
-        """Note that the connection has ended."""
+        """Finish the record of the connection, which has ended."""
 
 
 class Upstream(Side, Protocol):
-    """The socket to a broker."""
+    """The interface of a relay's socket to a broker."""
 
     routes: BrokerRoutes
     node_id: int | None
-    """The id of the broker at the other end; None if it is not known."""
+    """The id of the connected broker; None if the id is not known."""
 
 
 class Attachable(Protocol):
-    """The methods of a relay, the link between one client and a broker, that the gateway calls."""
+    """The methods of a relay (the link between one client and a broker) that the gateway calls."""
 
     home: int | None
     peer: str
@@ -78,16 +80,16 @@ class Attachable(Protocol):
     login: Login | None
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Set the routes of a broker, for a client that has not logged in yet."""
+        """Set the APIs and versions of a broker, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
         """Use `upstream` as the client's connection to a broker."""
 
     def unreachable(self, error: PenstockError) -> None:
-        """Note that no broker can be reached."""
+        """Handle the failure to connect to any broker."""
 
     def answer_call(self, answer: Any) -> None:
-        """Process the response to a request that the gateway has sent by `RelayHost.call_node`."""
+        """Process the response to a request that the gateway has sent with `RelayHost.call_node`."""
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
         """Process the outcome of a step that has run in a thread."""
@@ -96,20 +98,20 @@ class Attachable(Protocol):
         """Process bytes from the broker, in a writable buffer that the caller overwrites after the call."""
 
     def upstream_clogged(self, is_clogged: bool) -> None:
-        """Note that the broker reads too slowly, or has caught up."""
+        """Stop reading from the client while the broker reads too slowly, or resume."""
 
     def upstream_lost(self, reason: str) -> None:
-        """Note that the broker has closed the connection."""
+        """Handle the end of the connection to the broker."""
 
     def reauthenticate(self, steps: Generator[NodeCall, Any, Any]) -> bool:
         """Send the requests of a re-authentication; return False while a request is in flight."""
 
     def close(self, reason: str, level: int = ...) -> None:
-        """Close both connections."""
+        """Close the connections to the client and to the broker."""
 
 
 class RelayHost(Protocol):
-    """The methods of the gateway that its relays, one for each client, call."""
+    """The methods of the gateway that its relays call; each relay links one client to a broker."""
 
     nodes: Nodes
     limits: Limits
@@ -119,20 +121,20 @@ class RelayHost(Protocol):
 
     @property
     def last_routes(self) -> BrokerRoutes | None:
-        """The routes to the broker that was connected last, or None."""
+        """The `BrokerRoutes` of the broker that was connected last; None before the first."""
 
     @property
     def has_account(self) -> bool:
-        """True if the gateway itself logs in at brokers."""
+        """True if the gateway itself logs in at brokers, so that clients do not."""
 
     def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
-        """Return the login of a client that connects, or None if the gateway has no users."""
+        """Return a `Login` for a new client, or None if the gateway has no users of its own."""
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Call `work` after a number of seconds."""
+        """Call the function `work` after a number of seconds."""
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
-        """Return the routes to brokers that have these versions."""
+        """Return the `BrokerRoutes` for brokers with these API versions."""
 
     def attach(self, relay: Attachable) -> None:
         """Connect a client's relay to a broker. Later `relay.attached` or `relay.unreachable` is called."""
@@ -144,7 +146,7 @@ class RelayHost(Protocol):
         """Send a request to another broker; later `relay.answer_call` or `relay.close` is called."""
 
     def in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
-        """Call `work` in a thread; the relay's `worked` is called later with the result."""
+        """Call `work` in a separate thread; call `relay.worked` later with the result."""
 
     def hold(self, size: int) -> bool:
         """Reserve `size` bytes of `Limits.held_bytes_max`; return False if the limit is exceeded."""
@@ -156,11 +158,11 @@ class RelayHost(Protocol):
         """Log the reason why a client's connection ends, or a request is refused."""
 
     def caught(self, what: str) -> None:
-        """Log the exception that is being handled, with its traceback."""
+        """Log the exception that is being handled, with its traceback; `what` describes where it was raised."""
 
 
 class Due(NamedTuple):
-    """An entry in the queue of a client's pending responses; `chunks` is the gateway's own response."""
+    """An entry in the queue of a client's pending responses; `chunks` is set for the gateway's own responses."""
 
     kind: ResponseKind
     correlation_id: int
@@ -169,13 +171,15 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The result of handling a request: a response, None for no response, or an end of `gateway.calls`."""
+    """The result of handling a request: a response, None for no response, or an outcome of `gateway.calls`."""
 
     answer: Any
 
 
 def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | Ended | Exception:
-    """Resume a generator with the response to its last step; return its next step, end or exception."""
+    """Resume a request's generator with the response to its last step; return its next step or its end.
+
+    An exception of the generator is returned, not raised."""
     try:
         return steps.send(answer)
     except StopIteration as end:
@@ -187,7 +191,7 @@ def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | En
 class RelayJob(NamedTuple):
     """The handling of one client request, or of the gateway's re-authentication if `code` is -1.
 
-    `steps` is the generator of its steps (see `gateway.calls`).
+    `steps` is the generator that handles the request (see `gateway.calls`).
     """
 
     steps: Generator[Any, Any, Any]
@@ -196,7 +200,7 @@ class RelayJob(NamedTuple):
     request: Any = None
     """The decoded request of the client."""
     frame: bytearray | None = None
-    """The encoded request with its size field, if it may still be forwarded unchanged; else None."""
+    """The encoded request with its size field; None if it can no longer be forwarded unchanged."""
     client_id: str | None = None
     blocks: bool = False
     """True if a step may block, so that each step runs in a thread."""

@@ -11,16 +11,16 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
 
 OTHERS = ("others", "")
-"""Software name and version under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
+"""The name and version under which all further client software beyond `CLIENTS_MAX` is counted together."""
 
 NAME_CHARACTERS_MAX = 200
 
 
 class ClientCount(NamedTuple):
-    """The number and size of the requests of one kind of client, in one version of one API.
+    """One row of counts: requests and bytes of one kind of client, for one API and version.
 
-    `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), and empty for clients
-    that send none. Clients without software name are distinguished by `client_id`, which is empty for others.
+    `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), or empty. Clients
+    without a software name are distinguished by `client_id`, which is empty for other clients.
     """
 
     software: str
@@ -38,16 +38,17 @@ class ClientCount(NamedTuple):
 
 
 class Counts:
-    """The requests and bytes of one kind of client, by `(api_key << 16) | version`."""
+    """The counts of one kind of client: its requests and bytes for each API and version."""
 
     __slots__ = ("by_code",)
 
     def __init__(self) -> None:
         self.by_code: dict[int, list[int]] = {}
-        """[number of requests, their total size, total size of the responses] by API and version."""
+        """A dict from ``(api_key << 16) | version`` to [number of requests, their total bytes, the responses'
+        total bytes]."""
 
     def asked(self, code: int, size: int) -> None:
-        """Count a request of `size` bytes."""
+        """Count a request of `size` bytes in an API and version."""
         counted = self.by_code.get(code)
         if counted is None:
             counted = self.by_code[code] = [0, 0, 0]
@@ -68,7 +69,7 @@ class Counters:
         self._kinds: dict[tuple[str, str, str, str], Counts] = {}
 
     def of(self, software: str, version: str, client_id: str, peer: str) -> Counts:
-        """Return the counts of a kind of client. `peer` is its address with the port, as ``host:port``."""
+        """Return the `Counts` of a kind of client. `peer` is the client's address as ``host:port``."""
         kind = (
             software[:NAME_CHARACTERS_MAX],
             version[:NAME_CHARACTERS_MAX],
@@ -85,7 +86,7 @@ class Counters:
     def rows(self, spoken: Mapping[int, tuple[int, int]]) -> list[ClientCount]:
         """Return one row for each kind of client, API and version. Any thread may call this method.
 
-        `spoken` maps API keys to the versions that the cluster supports.
+        `spoken` is a dict from API keys to the versions that the cluster supports.
         """
         found = []
         for (software, version, client_id, address), counts in list(self._kinds.items()):
@@ -111,7 +112,8 @@ class CountedClient:
 
     def __init__(self, counters: Counters, peer: str) -> None:
         self.software = ("", "")
-        """Name and version of the client's software (KIP-511), or two empty texts before it has sent them."""
+        """The name and version of the client's software (KIP-511); two empty strings before the client has
+        sent them."""
         self.client_id: str | None = None
         """The client id of the first request; empty if the software is known, None before the first
         request."""
@@ -133,7 +135,7 @@ class CountedClient:
         self.client_id = ""
 
     def asked(self, code: int, data: memoryview, position: int) -> None:
-        """Count a request that begins in `data` with its size field at `position`."""
+        """Count the request whose size field is at `position` in `data`."""
         if self.client_id is None:
             self.client_id = client_id_of(data[position:])
             self._counts = self._counters.of(*self.software, self.client_id, self._peer)

@@ -2,8 +2,8 @@
 
 In a Fetch response they follow the records, in a tagged field that clients may ignore. Replacing them would
 change the size at the beginning of the frame, which may have been sent already. So `EndpointsHider` walks
-over the bytes as they pass, and changes the tag of the field to one that no version has: clients then find
-the leader by its id, with the address from Metadata.
+over the bytes as they pass, and replaces the tag of the field by an unused one, which clients ignore. Clients
+then take the new leader's address from Metadata.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class EndpointsHider:
         raise DecodeError("a Fetch response with a length of more than five bytes")
 
     def _need(self) -> Walk:
-        """Wait until the byte at the position has arrived."""
+        """Yield until the byte at the current position has arrived."""
         while self._position >= len(self._data):
             self._position -= len(self._data)
             if self._left < self._position + 1:
@@ -125,8 +125,8 @@ class EndpointsHider:
 def is_plain(whole: bytearray, key: int, version: int) -> bool:
     """Return True if a Produce or Fetch response has no errors, no endpoints and no other tagged fields.
 
-    `whole` is the encoded response with its size field. Most responses are plain, and need not be decoded to
-    replace addresses. Returns False for anything unexpected, including malformed bytes.
+    `whole` is the encoded response with its size field. Most responses are plain; the gateway then need not
+    decode them to replace addresses. Returns False for anything unexpected, including malformed bytes.
     """
     frame = memoryview(whole)
     walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched

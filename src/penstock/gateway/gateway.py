@@ -1,4 +1,4 @@
-"""`Gateway`: a gateway inside this process, on a thread with its own event loop."""
+"""`Gateway`: a gateway in the application's process, on a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
-"""Default number of ports for brokers, after the bootstrap port."""
+"""The default number of ports for brokers, counted from the port after the bootstrap port."""
 
 CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
@@ -52,7 +52,7 @@ class GatewayPort(NamedTuple):
 
 
 class Gateway(Served):
-    """Serves a Kafka cluster at ports of its own, to clients that may be older or newer than the cluster.
+    """A proxy in front of a Kafka cluster, for clients that may be older or newer than the cluster.
 
         with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
             producer = SomeKafkaClient(bootstrap_servers=gateway.bootstrap_servers)
@@ -64,7 +64,7 @@ class Gateway(Served):
         to: addresses of the cluster, as ``host:port,host:port`` or a list of them.
         port: the bootstrap port for clients; 0 takes a free one.
         host: the address to listen on; other machines can reach the gateway only if this is not loopback.
-        ports: the ports of the brokers. By default the 100 after `port`, or free ones if that is 0.
+        ports: the ports of the brokers. By default the 100 ports after `port`, or free ones if `port` is 0.
         advertised_host: the host in responses; None for the address that a client has connected to. ``{id}``
             in it stands for the id of a broker.
         one_port: True serves all brokers at `port`, distinguished by the TLS server names that clients send
@@ -79,7 +79,7 @@ class Gateway(Served):
         translation: answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
         hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
-        seen: settings of what the gateway records about clients: metrics, an access log, captures.
+        seen: settings for records about clients: metrics, an access log, captures.
         v07_port: the port for clients of Kafka 0.7; 0 takes a free one, None serves no such clients.
         v07_zookeeper: the ZooKeeper at which the gateway registers as a broker of 0.7, as
             ``host:port,host:port/chroot``.
@@ -191,12 +191,12 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Return the counts of client requests since the start: by software, address, API and version."""
+        """Return the counts of client requests since the start, for each software, address, API and version."""
         return [] if self._server is None else self._server.client_counts()
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of the metrics page, or None if there is none, or while the gateway is stopped."""
+        """The port of the metrics page; None without a metrics page, and while the gateway is stopped."""
         return None if self._server is None else self._server.metrics_port
 
     def add_hook(self, hook: Hook) -> Hook:
@@ -258,7 +258,7 @@ class Gateway(Served):
 
     @property
     def counts_07(self) -> Counts07 | None:
-        """The requests of clients of Kafka 0.7 since the start, or None if such clients are not served."""
+        """The counts of requests of Kafka 0.7 clients since the start; None if such clients are not served."""
         return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property
@@ -267,7 +267,7 @@ class Gateway(Served):
         return 0 if self._server is None else self._server.held_bytes
 
     def start(self) -> Self:
-        """Start the gateway; return when clients can connect. The cluster need not be reachable yet.
+        """Start the gateway; return when clients can connect. The cluster may still be unreachable.
 
         Raises:
             NetworkError: the gateway cannot listen on the address.
@@ -310,7 +310,7 @@ class Gateway(Served):
 
     @asynccontextmanager
     async def _serving_07(self) -> AsyncIterator[None]:
-        """Serve clients of Kafka 0.7 as well, if there is a port for them."""
+        """Serve clients of Kafka 0.7 while the block runs, if a port for them is configured."""
         if self._v07.port is None:
             yield
             return
@@ -335,7 +335,7 @@ class Gateway(Served):
 
 
 class _V07(NamedTuple):
-    """The arguments of `Gateway` about Kafka 0.7."""
+    """The arguments of `Gateway` that configure its listener for Kafka 0.7 clients."""
 
     port: int | None
     zookeeper: str

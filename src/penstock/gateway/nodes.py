@@ -1,6 +1,6 @@
 """The brokers behind a gateway: the address of each, and its port at the gateway.
 
-This module does no I/O: it calls a function `listen` to open the port of a broker. A broker keeps its port
+This module does no I/O: it calls the function `listen` to open a port. A broker keeps its port
 while it cannot be reached. With a range of ports, broker N gets the N-th port, modulo the number of ports, so
 that ports are the same after a restart, and at another gateway of the same cluster.
 """
@@ -34,7 +34,7 @@ class GatewayNode:
 
 
 class NodeAddress(NamedTuple):
-    """A broker's id, host and port in a response."""
+    """The id, host and port of a broker, as a response contains them."""
 
     node_id: int
     host: str
@@ -42,10 +42,10 @@ class NodeAddress(NamedTuple):
 
 
 class MovedAnswers:
-    """A cache of responses with replaced addresses, which is valid until the address of a broker changes.
+    """A cache of responses in which addresses are replaced. It is cleared when a broker's address changes.
 
-    Clients request Metadata often, and mostly get the same response. Beyond `ANSWERS_BYTES_MAX` bytes, all
-    entries are dropped.
+    Clients request Metadata often, and mostly get the same response. When the cache exceeds
+    `ANSWERS_BYTES_MAX` bytes, all entries are dropped.
     """
 
     def __init__(self) -> None:
@@ -71,14 +71,14 @@ class MovedAnswers:
             self._size += size
 
     def clear(self) -> None:
-        """Drop all entries, because a broker has moved."""
+        """Drop all entries, because the address of a broker has changed."""
         self.clearings += 1
         self._moved.clear()
         self._size = 0
 
 
 class Nodes:
-    """The brokers of the cluster that responses have contained, by id, with their ports at the gateway.
+    """The brokers of the cluster that responses have named, by broker id, with their ports at the gateway.
 
     Args:
         ports: the ports for brokers; empty for any free port.
@@ -122,7 +122,8 @@ class Nodes:
     def _open(self, node_id: int) -> int | None:
         """Open a port for a new broker, and return it, or None if no port is left.
 
-        If there are too many brokers, the unreachable one that was longest in no response loses its port.
+        If there are too many brokers, the unreachable broker that responses have not named for the longest
+        time loses its port.
         """
         most = len(self._ports) or NODES_MAX
         if len(self.by_id) >= most:

@@ -1,11 +1,12 @@
-"""The traffic between one client and the cluster: requests one way, responses the other, in order.
+"""The traffic between one client and the cluster: forwards requests and responses, each in order.
 
-A `Relay` gets the bytes of both sides and writes to both; it has no socket. A forwarded frame is never
-buffered: its bytes are sent as they arrive, and only the first twelve are read. A frame that must be decoded
-is collected first. While a request is translated, or no broker is connected, later requests are not read.
+A `Relay` gets the bytes of client and broker, and passes bytes to their sockets; it does no I/O itself. A
+forwarded frame is never buffered: its bytes are sent as they arrive, and only the first twelve are read. A
+frame that must be decoded is collected first. While a request is translated, or no broker is connected, later
+requests are not read.
 
-Every request that a broker answers has an entry in a queue. Since brokers answer in order, the first entry is
-that of the next response. A response that the gateway makes itself waits in the same queue.
+Every forwarded request has an entry in a queue. Since brokers answer in order, the next response belongs to
+the first entry. Responses that the gateway makes itself wait in the same queue.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ if TYPE_CHECKING:
 
 
 class Relay:
-    """One client, and the broker that it is connected to.
+    """The link between one client and the broker to which the gateway has connected it.
 
     Args:
         host: the gateway.
         client: the socket of the client.
-        home: the id of the broker whose port the client has connected to; None for the bootstrap port.
+        home: the id of the broker to whose port the client has connected; None for the bootstrap port.
         peer: the address of the client, for the log.
         advertised_host: the host in the addresses of responses.
     """
@@ -78,41 +79,42 @@ class Relay:
         self.upstream: Upstream | None = None
         self.is_closed = False
         self.is_logged_in = False
-        """True if the client has logged in at a broker itself: then its connection cannot be replaced."""
+        """True if the client has logged in at its broker: the connection then cannot be replaced."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
         self._counted = CountedClient(host.counters, peer)
         self._logins = LoginTurns(self, self._counted, host.new_login, host.later, lambda: host.last_routes)
         self.login = self._logins.login
-        """The client's login at the gateway; None if it needs none, or logs in at brokers."""
+        """The client's login at the gateway; None if the gateway has no users of its own."""
         # --- requests
         self._waiting = b""
-        """Unprocessed bytes from the client: the beginning of a request, or bytes after a pending one."""
+        """Bytes from the client that are not processed yet, such as an incomplete request."""
         self._is_paused = False
         """True if reading from the client is paused, because its earlier bytes are not processed yet."""
         self._request_left = 0
         """Number of bytes of the current request that have not arrived."""
         self._collected: bytearray | None = None
-        """The arrived part of a request that is collected to be decoded, with its size field; else None."""
+        """The bytes so far of a request to be decoded, with its size field; None if there is none."""
         self._absent = False
         """True while the gateway answers requests with errors, because no broker can be reached."""
         self._job: RelayJob | None = None
         self._job_bytes = 0
-        """Total size of the frames that `_job` processes, which is reserved at the host by `hold`."""
+        """Total size of the frames that `_job` processes, which is reserved with `RelayHost.hold`."""
         self._worker: RelayJob | None = None
-        """The job whose step runs in a thread."""
+        """The `RelayJob` whose current step runs in a separate thread; None if no step does."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
         self._is_silent = False
-        """True after a `Silence`: nothing is answered any more, and the client's bytes are dropped."""
+        """True after an outcome `Silence`: nothing is answered any more, and bytes from the client are
+        dropped."""
         self._parked: RelayJob | None = None  # the next request overtakes it
         self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
-        """The first bytes of a response, until its correlation id has arrived."""
+        """The first bytes of a response, collected until its correlation id has arrived."""
         self._response_left = 0
         self._response: bytearray | None = None
         self._responding: Due | None = None
@@ -121,7 +123,7 @@ class Relay:
 
     @property
     def is_stuck(self) -> bool:
-        """True if only the client can continue: no response is pending, or the client does not read."""
+        """True if the gateway waits only for the client: nothing is pending, or the client does not read."""
         owes = self._due or self._job or self._response_left or self._is_attaching
         return self._client_is_clogged or self._is_silent or not owes
 
@@ -190,7 +192,7 @@ class Relay:
             self.upstream.send(data[start:stop])
 
     def _begin(self, data: memoryview, position: int, end: int, run: int) -> int:
-        """Begin the request at `position`; return 0, or -1 if the request has to wait.
+        """Begin to process the request at `position`; return 0, or -1 if the request has to wait.
 
         Forward `data[run:position]` before a request is collected instead of forwarded.
         """
@@ -254,7 +256,7 @@ class Relay:
         return 0
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
-        """Begin to forward a SASL token without header; return None for a request, -1 to wait for bytes."""
+        """Begin to forward a raw SASL token; return None if it is a request, -1 if more bytes are needed."""
         if end - position < 4:
             return -1
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
@@ -403,19 +405,19 @@ class Relay:
         self._step(None, len(frame))
 
     def _resume(self, job: RelayJob) -> None:
-        """Continue the work on a request after a pause."""
+        """Continue the current job after a pause (`Rest`)."""
         if self._job is job and not self.is_closed:
             self._guarded(lambda: self._step(None))
             self.go_on()
 
     def _unpark(self, job: RelayJob) -> None:
-        """Continue with a request that has let the next request go first (`Overtaken`)."""
+        """Continue with a request that has waited for the next request to be handled first (`Overtaken`)."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
 
     def _pass_whole(self, job: RelayJob) -> None:
-        """Forward a request that hooks have left unchanged."""
+        """Forward a request that was collected for hooks, which have not changed it."""
         assert job.frame is not None
         upstream = self.upstream
         if upstream is None:
@@ -439,7 +441,7 @@ class Relay:
             self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
-        """Resume the generator of the current job with a response, and execute its next step or end.
+        """Resume the generator of the current job with a response, and execute its next step or outcome.
 
         `size` is the size of the frame to process: a large one is processed in a thread.
         """
@@ -453,7 +455,7 @@ class Relay:
             answer = None
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
-        """Execute the step or end that a generator has returned in a thread."""
+        """Execute the step or outcome that a generator has returned in a separate thread."""
         job, self._worker = self._worker, None
         assert job is not None
         if self.is_closed:
@@ -468,7 +470,7 @@ class Relay:
         self.go_on()
 
     def _settle(self, job: RelayJob, outcome: Any) -> bool:
-        """Execute a step or end of a job; return True if the next step can follow at once."""
+        """Execute a step or outcome of a job; return True if the next step can follow at once."""
         if isinstance(outcome, NodeCall):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
@@ -493,7 +495,7 @@ class Relay:
         self._job_bytes = 0
 
     def _call(self, call: NodeCall, job: RelayJob) -> bool:
-        """Send the request of a `NodeCall`; return True if it has no response (acks=0)."""
+        """Send the request of a `NodeCall` to its broker; return True if it has no response (acks=0)."""
         upstream = self.upstream
         if upstream is None:
             self.close("the broker has gone while a request was translated")
@@ -510,13 +512,13 @@ class Relay:
         return is_silent
 
     def answer_call(self, answer: Message) -> None:
-        """Continue the job with the response to a request that was sent by `RelayHost.call_node`."""
+        """Continue the job with the response to a request that was sent with `RelayHost.call_node`."""
         if self._job is not None and not self.is_closed:
             self._guarded(lambda: self._step(answer))
             self.go_on()
 
     def _keep_for_job(self, size: int) -> None:
-        """Reserve memory for a frame of the current job. Raises DecodeError beyond the limit."""
+        """Reserve memory for a frame of the current job. Raises DecodeError if the limit is exceeded."""
         self._job_bytes += size
         if not self._host.hold(size):
             raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
@@ -555,7 +557,7 @@ class Relay:
             self.close("a fault cuts the answer")
 
     def _answer_absent(self, body: memoryview, key: int, version: int, correlation_id: int) -> None:
-        """Answer a request while no broker can be reached."""
+        """Answer a request with an error while no broker can be reached."""
         try:
             response = answered_absent(body, key, version, self._host.nodes, self._advertised_host)
             self.respond(encode_response(response, version, correlation_id))
@@ -584,7 +586,7 @@ class Relay:
         self.go_on()
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Set the APIs and versions of a broker, which a client that has not logged in is offered."""
+        """Set the APIs and versions of a broker, which are offered to a client that has not logged in."""
         self._is_attaching = False
         self._logins.greeted(routes)
         self.go_on()
@@ -602,7 +604,7 @@ class Relay:
     def upstream_lost(self, reason: str) -> None:
         """Handle the end of the broker's connection: close the client's, unless nothing is pending.
 
-        A broker may have executed requests that it has not answered.
+        Pending requests are not sent again, since the broker may have executed them without answering.
         """
         self.upstream = None
         if self.is_closed:
@@ -613,7 +615,7 @@ class Relay:
             self.close(reason)
 
     def reauthenticate(self, steps: Generator[NodeCall, Any, Any]) -> bool:
-        """Begin to re-authenticate the gateway (KIP-368); return False while a request is in flight."""
+        """Begin to re-authenticate at the broker (KIP-368); return False while a request is in flight."""
         if self._job is not None or self._request_left or self._waiting or self._is_attaching:
             return False
         self._job = RelayJob(steps, -1, 0)
@@ -697,7 +699,7 @@ class Relay:
                 self._client.send(chunk)
 
     def _begin_response(self, data: memoryview, position: int, end: int) -> None:
-        """Begin the response at `position`: check its correlation id, and decide how to process it."""
+        """Begin to process the response at `position`: check its correlation id, and select the treatment."""
         if not self._due:
             raise DecodeError(f"{end - position} bytes have come while no request was in flight")
         due = self._due[0]
@@ -770,7 +772,7 @@ class Relay:
         (self._client.pause if is_clogged else self._client.go_on)(Pause.CLOGGED)
 
     def close(self, reason: str, level: int = logging.INFO) -> None:
-        """Log the reason, and close both connections."""
+        """Log the reason, and close the connections to the client and to the broker."""
         if self.is_closed:
             return
         self._host.note_end(level, self._counted.described, reason)
@@ -778,7 +780,7 @@ class Relay:
         self._client.close()
 
     def client_lost(self) -> None:
-        """Close the connection to the broker, because the client has gone."""
+        """Close the connection to the broker, because the client has disconnected."""
         if self.is_closed:
             return
         self.is_closed = True

@@ -1,4 +1,4 @@
-"""Routes: how the gateway handles a request, by API and version: forward, translate, answer or refuse it."""
+"""Routes: the treatment of a request by its API and version: forward, translate, answer or refuse it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ class GatewayRoute(IntEnum):
     PASS = auto()
     """Request and response are forwarded as bytes."""
     PRODUCE = auto()
-    """The request is forwarded as bytes; its acks decide whether there is a response."""
+    """The request is forwarded as bytes; a Produce request with acks=0 has no response."""
     REWRITE = auto()
-    """The request is forwarded as bytes; its response is decoded, and gets the gateway's addresses."""
+    """The request is forwarded as bytes; its response is decoded, to replace brokers' addresses by the
+    gateway's."""
     FETCH = auto()
     """The request is forwarded as bytes; a short response is decoded, a long one forwarded as it arrives."""
     VERSIONS = auto()
     """ApiVersions: the gateway reads the request, and replaces the versions in the broker's response."""
     VERSIONS_HERE = auto()
-    """ApiVersions in a version that the broker does not have: the gateway answers it."""
+    """ApiVersions in a version that the broker does not support: the gateway itself answers the request."""
     LOGIN = auto()
-    """A SASL request: forwarded to the broker, or refused if the gateway itself logs in there."""
+    """A SASL request: forwarded to the broker, or refused if the gateway itself logs in at brokers."""
     TRANSLATE = auto()
     HOOKED = auto()
     """The request is collected and passed through hooks, and then handled like a request without hooks."""
     REFUSE = auto()
-    """The API or its version does not exist."""
+    """The request is refused, because its API or version does not exist."""
 
 
 PASSED_ON = (GatewayRoute.PASS, GatewayRoute.PRODUCE, GatewayRoute.REWRITE, GatewayRoute.FETCH)
@@ -53,17 +54,17 @@ class ResponseKind(IntEnum):
     REWRITE = auto()
     FETCH = auto()
     CALL = auto()
-    """The response answers a request of the gateway itself, made by a translation or hook."""
+    """The response answers a request that the gateway itself has sent, for a translation or a hook."""
     HANDSHAKE = auto()
     """A response to SaslHandshake 0; after a success, SASL tokens without headers follow."""
     TOKEN = auto()
-    """The response is a token without a header."""
+    """The response is a raw SASL token without a header."""
     HERE = auto()
-    """The gateway's own response, which waits until earlier requests are answered."""
+    """A response that the gateway made itself; it is sent once earlier requests are answered."""
 
 
 class BrokerRoutes:
-    """The routes for requests to one broker, by `(api_key << 16) | version`.
+    """The treatment (`GatewayRoute`) of requests to one broker, for each ``(api_key << 16) | version``.
 
     `upstream` are the API versions that the broker supports.
     """
@@ -74,7 +75,7 @@ class BrokerRoutes:
         self._found: dict[int, GatewayRoute] = {}
 
     def of(self, code: int) -> GatewayRoute:
-        """Return the route of a request by its API and version."""
+        """Return the `GatewayRoute` for a request of an API and version."""
         found = self._found.get(code)
         if found is None:
             found = self._found[code] = self._route(code >> 16, code & 0xFFFF)
@@ -104,7 +105,7 @@ class BrokerRoutes:
         )  # clients without ApiVersions ask in versions that they were not offered
 
     def kind_of(self, code: int, data: memoryview, position: int) -> ResponseKind | None:
-        """Return how to handle the response to a forwarded request, or None if it has no response.
+        """Return the treatment of the response to a forwarded request, or None if there will be no response.
 
         The request begins in `data` with its size field at `position`.
 
@@ -125,9 +126,9 @@ class BrokerRoutes:
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
     ) -> None:
-        """Replace the API versions in an ApiVersions response by those that clients may use.
+        """Replace the API versions in an ApiVersions response by the versions that clients may use.
 
-        `here` has the versions of APIs that the gateway answers itself.
+        `here` is a dict of the APIs that the gateway answers itself, with their versions.
         """
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -149,7 +150,7 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Limit API versions to those that the gateway can decode: others may have addresses to replace."""
+    """Limit API versions to those that the gateway can decode, since others may contain addresses to replace."""
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

@@ -1,4 +1,4 @@
-"""A gateway that serves on the running loop: its ports, its clients, and their common limits."""
+"""The gateway's server on the running event loop: its ports, its clients, and their common limits."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 CIPHERTEXT_BYTES = 64 << 10
 
 BACKLOG = 512
-"""The most connections that may wait to be accepted, at each port."""
+"""The most connections per port that wait to be accepted (the argument of ``listen``)."""
 
 START_PATIENCE_S = 2.0
-"""Seconds that a start waits at most for the cluster's first Metadata response."""
+"""The longest time in seconds that the start waits for the cluster's first Metadata response."""
 
 SWEEP_EVERY_S = 5.0
-"""The most seconds between searches for idle connections."""
+"""The longest time in seconds between searches for idle connections."""
 
 ACCOUNTS_EVERY_S = 1.0
 """The seconds between checks whether the file of accounts has changed."""
@@ -57,7 +57,7 @@ logger = logger_named("penstock.gateway")
 
 
 class GatewayServer:
-    """Serves a cluster at the gateway's ports; has the methods that sockets and relays of clients call."""
+    """Serves a cluster at the gateway's ports; implements the interfaces that sockets and relays call."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class GatewayServer:
         self.counters = Counters()
         self.metrics_port: int | None = None
         self.more_counts: Callable[[], list[ClientCount]] = list
-        """Returns the counts of clients of other listeners, such as that for Kafka 0.7."""
+        """A function that returns the counts of clients of other listeners, such as the one for Kafka 0.7."""
         self.failures = Failures(self.loop.time, logger)
         self._seen = seen
         self._taps = Taps(seen, self.caught)
@@ -174,7 +174,7 @@ class GatewayServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _sweep(self) -> None:
-        """Close connections that have been idle, or have not logged in, for too long."""
+        """Close connections that are idle for too long, or whose login takes too long."""
         while True:
             await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000, self.limits.login_ms / 1000))
             now = self.loop.time()
@@ -219,7 +219,7 @@ class GatewayServer:
     def _listen(self, node_id: int | None, port: int) -> int:
         """Open the port of a broker (the bootstrap port for None); return the port number. Raises OSError.
 
-        If brokers are distinguished by server names (SNI), all of them have the bootstrap port.
+        If brokers are distinguished by TLS server names (SNI), all of them share the bootstrap port.
         """
         if node_id is not None and self._names is not None:
             return self.port
@@ -386,7 +386,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     names: ServerNames | None = None,
 ) -> AsyncIterator[GatewayServer]:
-    """Run a gateway on the running loop for the length of the block."""
+    """Run a gateway on the running event loop for the duration of a ``with`` block."""
     server = GatewayServer(
         config, translation, limits, host, ports, advertised_host, hooks, seen, book, tls, names
     )

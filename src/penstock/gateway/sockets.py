@@ -1,9 +1,9 @@
 """The sockets of a gateway, for asyncio: one for each client, and one to a broker for each client.
 
 All sockets read into one shared buffer, whose bytes are forwarded before the next socket is read. If the
-kernel does not accept all bytes, the rest is copied, and the sender's socket is not read until the rest is
-sent. So a peer that does not read blocks only its own connection, and the gateway buffers at most one read
-for it.
+kernel does not accept all bytes, the remainder is copied, and the sender's socket is not read until the
+remainder is sent. So a peer that does not read blocks only its own connection, and the gateway buffers at
+most one read for it.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
-"""Size in bytes of a read while more than half of `Limits.held_bytes_max` is used."""
+"""The size in bytes of each read while more than half of `Limits.held_bytes_max` is in use."""
 
 LINGER_S = 5.0
-"""Seconds that a closed connection may take to send its unsent bytes."""
+"""The longest time in seconds for which a connection that is being closed continues to send unsent bytes."""
 
 REAUTHENTICATE_AGAIN_S = 0.02
-"""The seconds until the next attempt to authenticate again, while a request is in flight."""
+"""The seconds until the next attempt to re-authenticate, if a request is in flight."""
 
 HAS_POSIX_WRITE = os.name == "posix"
 """True if `os.write` can write to a socket's file descriptor."""
 
 
 class SocketHost(Protocol):
-    """The parts of the gateway that its sockets call."""
+    """The attributes and methods of the gateway that its sockets use."""
 
     scratch: memoryview
-    """The buffer that every socket reads into."""
+    """The buffer into which every socket reads."""
     ciphertext: memoryview
-    """The buffer that sockets with TLS read into, before they decrypt into `scratch`."""
+    """The buffer into which sockets with TLS read, before they decrypt into `scratch`."""
 
     @property
     def is_short(self) -> bool:
@@ -64,7 +64,7 @@ class SocketHost(Protocol):
 
 
 class Socket:
-    """Writes to the transport of one connection, and pauses reading from it.
+    """The common part of client and broker sockets: writes to one connection, and pauses reading from it.
 
     The host counts the unsent bytes of all connections. If they exceed the limit, the connection ends.
     """
@@ -75,7 +75,7 @@ class Socket:
         self._fd = transport.get_extra_info("socket").fileno()
         self._why_paused = Pause(0)
         self._unsent = 0
-        """Number of unsent bytes that are reserved at the host by `hold`."""
+        """The number of unsent bytes of this connection, which are reserved with `SocketHost.hold`."""
         transport.set_write_buffer_limits(high=0)
 
     def send(self, data: Buffer) -> bool:
@@ -123,7 +123,7 @@ class Socket:
                 self._transport.resume_reading()
 
     def close(self) -> None:
-        """Close the connection after unsent bytes have left, or after `LINGER_S` seconds at the latest."""
+        """Close the connection when unsent bytes have been sent, or after `LINGER_S` seconds at the latest."""
         transport = self._transport
         if not transport.is_closing():
             transport.close()
@@ -150,17 +150,17 @@ class SocketOwner(SocketHost, Protocol):
         """
 
     def enter(self, client: ClientSocket) -> None:
-        """Note that a client has connected."""
+        """Register a client that has connected."""
 
     def leave(self, client: ClientSocket) -> None:
-        """Note that a client has gone."""
+        """Unregister a client whose connection has ended."""
 
 
 class ClientSocket(asyncio.BufferedProtocol):
     """The connection of one client, through TLS if `tls` is given.
 
-    `home` is the id of the broker whose port the client has connected to, or None for the bootstrap port.
-    With `names`, `home` follows from the TLS server name (SNI) that the client has sent.
+    `home` is the id of the broker to whose port the client has connected, or None for the bootstrap port.
+    With `names`, the TLS server name (SNI) that the client has sent determines `home`.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._socket.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the client's connection at once, without sending unsent bytes."""
         assert self._socket is not None
         self._socket.abort()
 
@@ -334,7 +334,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self._is_closed = False
 
     def take_over(self, transport: asyncio.Transport) -> None:
-        """Become the asyncio protocol of `transport`, a connection that is open and authenticated."""
+        """Become the asyncio protocol of `transport`, which is already connected and authenticated."""
         transport.set_protocol(self)
         self._socket = Socket(self._host, transport)
 
@@ -344,7 +344,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 
     def show(self, credentials: Generator[NodeCall, object, object]) -> None:
-        """Re-authenticate (KIP-368) by the requests in `credentials`, as soon as no request is in flight."""
+        """Re-authenticate (KIP-368) with the requests in `credentials`, once no request is in flight."""
         if not (self._is_closed or self._relay.reauthenticate(credentials)):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
 

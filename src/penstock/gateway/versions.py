@@ -1,4 +1,4 @@
-"""The interface of a translation between versions, and one that translates nothing."""
+"""The interface of a translation between API versions, and an implementation that translates nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class Translation(Protocol):
-    """Translates requests of versions that the cluster does not support. A module may implement it."""
+    """The interface for translating requests of versions that the cluster does not support.
+
+    A module with these functions implements it, too."""
 
     @property
     def Refused(self) -> type[Exception]:  # noqa: N802
@@ -36,11 +38,11 @@ class Translation(Protocol):
 
 
 class UntranslatableError(Exception):
-    """A request that is not translated. Its text is the reason."""
+    """Raised for a request that is not translated. Its message is the reason."""
 
 
 class NoTranslation:
-    """A translation that offers the broker's own versions, and refuses all others."""
+    """A translation that offers clients the broker's own versions, and refuses all other versions."""
 
     Refused = UntranslatableError
 

@@ -1,1 +1,1 @@
-"""Accounts: users that log in at the gateway, and the credentials that the gateway uses for each."""
+"""Accounts: users that log in at the gateway, and each user's credentials for the cluster."""

@@ -2,7 +2,7 @@
 
 The file is TOML. It has a table for each user, ``[users.NAME]``, with its ``password`` and a table
 ``cluster`` of client settings; ``[default]`` is for clients without SASL. The gateway reads the file again
-when it has changed. No error and no `repr` shows a password.
+when it has changed. Passwords appear neither in errors nor in a `repr`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_BYTES_MAX = 16 << 20
-"""The largest file of accounts that is read."""
+"""The largest size in bytes of a file of accounts that the gateway reads."""
 
 USERS_MAX = 10_000
 """The most users that a file may have."""
@@ -42,8 +42,8 @@ _MECHANISMS, _LIFETIME = "sasl.enabled.mechanisms", "connections.max.reauth.ms"
 class Account:
     """The settings and credentials with which the gateway connects to the cluster for a client.
 
-    When the entry in the file of accounts changes, a new `Account` is made, and the connections of the old
-    one are closed.
+    When a user's entry in the file of accounts changes, the gateway makes a new `Account`, and closes the
+    connections of the old one.
     """
 
     __slots__ = ("config", "name")
@@ -65,21 +65,22 @@ class User:
     def __init__(self, password: Secret, credentials: dict[str, ScramCredential], account: Account) -> None:
         self.password = password
         self.credentials = credentials
-        """The SCRAM credentials by mechanism."""
+        """A dict from a SCRAM mechanism to the user's credential for it."""
         self.account = account
 
 
 class _Entry(NamedTuple):
-    """The contents of one table in the file of accounts. If they change, a new `Account` is made."""
+    """The contents of one table in the file of accounts, compared at the next reading to detect changes."""
 
     password: Secret | None
     settings: dict[str, object]
 
 
 class Accounts:
-    """The users and accounts as read from the file of accounts once; logins look users up in it.
+    """The users and accounts from one reading of the file of accounts, in which logins look users up.
 
-    `former` is the result of the previous reading: unchanged entries keep their `User` and `Account` objects.
+    `former` is the result of the previous reading, whose `User` and `Account` objects are reused for
+    unchanged entries.
 
     Raises:
         ConfigError: a table is malformed, or refers to a secret that does not exist.
@@ -99,7 +100,7 @@ class Accounts:
         self.mechanisms = _mechanisms(options.pop(_MECHANISMS, list(MECHANISMS)), where)
         """The SASL mechanisms that clients are offered."""
         self.lifetime_ms = _lifetime(options.pop(_LIFETIME, 0), where)
-        """The length of a login session in milliseconds; 0 for as long as the connection."""
+        """The length of a login session in milliseconds; 0 if sessions do not expire."""
         if options:
             raise ConfigError(
                 f"{where}: {next(iter(options))!r} is not known; there are [users.NAME], [default],"
@@ -127,7 +128,8 @@ class Accounts:
                 else self._account("clients without SASL", entry, shown)
             )
         self.live = {user.account for user in self.users.values()}
-        """All accounts in the file; connections of other accounts are closed."""
+        """All accounts in the file. The gateway closes the connections of accounts that are not in this set.
+        """
         if self.default is not None:
             self.live.add(self.default)
 
@@ -168,7 +170,7 @@ class Accounts:
         return None if user is None else user.credentials.get(mechanism)
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """Return None, since the gateway has no delegation tokens."""
+        """Return None for every delegation token, since the gateway has no delegation tokens."""
         return None
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
@@ -177,9 +179,9 @@ class Accounts:
 
 
 class AccountBook:
-    """The current accounts, from a file or from mappings with the same tables.
+    """The current accounts of a gateway, read from a file, or from mappings with the same tables as the file.
 
-    `base` has the settings of the gateway's connections, with dotted names and the addresses of the cluster.
+    `base` has the settings of the gateway's connections to the cluster, by their dotted names.
 
     Raises:
         ConfigError: as `read`.
@@ -202,13 +204,13 @@ class AccountBook:
         return self._accounts
 
     def has_changed(self) -> bool:
-        """Return True if the file has changed since the last reading, by its time, size and inode."""
+        """Return True if the file's modification time, size or inode has changed since the last reading."""
         return not isinstance(self._source, Mapping) and self._state != _state_of(self._source)
 
     def read(self) -> Accounts:
         """Read and return the accounts. If that fails, the accounts of the last reading stay valid.
 
-        With SCRAM this takes 2 to 5 ms of processor time for each user whose entry is new.
+        With SCRAM, reading takes 2 to 5 ms of processor time for each user whose entry is new.
 
         Raises:
             ConfigError: the file cannot be read, other users may read it, or a table is malformed.

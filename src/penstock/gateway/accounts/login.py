@@ -1,4 +1,4 @@
-"""The SASL login of a client at the gateway: which frames belong to it, their responses, and the account.
+"""The SASL login of a client at the gateway: selects its frames, answers them, and finds the account.
 
 This module does no I/O; `penstock.security.sasl_server` checks the frames.
 """
@@ -50,21 +50,21 @@ def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | me
 
 
 NEEDS_MORE, NEEDS_BROKER = -1, -2
-"""Results of `turn` for a frame that has to wait: for more bytes, or for a broker."""
+"""Results of `Login.turn` if the frame has to wait: for more bytes, or for the API versions of a broker."""
 
 
 class Begun(NamedTuple):
-    """The size and API key at the beginning of a frame; the key of a SASL token without a header is -1."""
+    """The size and API key at the beginning of a frame; the API key of a raw SASL token without header is -1."""
 
     size: int
     key: int
 
 
 class Login:
-    """The login of one connection.
+    """The SASL login of one client connection at the gateway; determines which frames belong to the login.
 
-    `answer_versions` is called with a frame of ApiVersions and returns the response, with its size. `now`
-    returns monotonic seconds, `now_ms` the time of day.
+    `answer_versions` is called with an ApiVersions request and returns the response with its size field.
+    `now` returns monotonic seconds, `now_ms` milliseconds since 1970.
     """
 
     __slots__ = ("_authenticator", "_book", "_now", "_now_ms", "account", "routes")
@@ -77,10 +77,10 @@ class Login:
         now_ms: Callable[[], int],
     ) -> None:
         self.account: Account | None = None
-        """The account of the client; None before it has logged in."""
+        """The account of the client; None before the client has logged in."""
         self.routes: BrokerRoutes | None = None
-        """The routes of a broker, whose versions the gateway offers in ApiVersions before the login; None
-        before any broker has returned its versions."""
+        """The `BrokerRoutes` of a broker, whose versions the gateway offers in ApiVersions before the login;
+        None before any broker has returned its versions."""
         self._book = book
         self._now = now
         self._now_ms = now_ms
@@ -126,10 +126,10 @@ class Login:
         return Begun(size, key)
 
     def turn(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
-        """Return the size of the frame at `position` if it is part of the login, None if it is a request.
+        """Return the size of the frame at `position` if it is part of the login, None for another request.
 
-        Returns `NEEDS_MORE` if more bytes must arrive first, and `NEEDS_BROKER` if `needs_routes` and
-        ApiVersions must be answered with the versions of a broker, of which none is known.
+        Returns `NEEDS_MORE` if more bytes must arrive first. With `needs_routes`, returns `NEEDS_BROKER` for
+        an ApiVersions request as long as no broker's versions are known.
 
         Raises:
             DecodeError: the size is too large for a token, or the session has expired.
@@ -146,7 +146,7 @@ class Login:
         return begun.size
 
     def admits(self, key: int) -> bool:
-        """Log the client in with the default account if its first request is not SASL; return True if so.
+        """Log the client in with the default account if it sends a request without SASL; return True if so.
 
         Returns False if there is no default account, or the SASL login has begun.
         """

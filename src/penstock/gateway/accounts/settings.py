@@ -7,12 +7,12 @@ from collections.abc import Mapping
 CREDENTIALS = frozenset(
     ("sasl.username", "sasl.plain.username", "sasl.password", "sasl.plain.password", "sasl.jaas.config")
 )
-"""Settings that name a user or a password."""
+"""The names of settings that contain a user name or a password."""
 
 MECHANISM = frozenset(("sasl.mechanism", "sasl.mechanisms"))
 
 WITHOUT_PASSWORD = frozenset(("OAUTHBEARER", "GSSAPI"))
-"""Mechanisms whose credentials are in settings other than user name and password."""
+"""SASL mechanisms whose credentials are in settings other than user name and password."""
 
 _OF_LOGINS = ("sasl.", "oauth.", "enable.sasl.")
 
@@ -24,7 +24,7 @@ def dotted(settings: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def has_login(settings: Mapping[str, object]) -> bool:
-    """Return True if settings with dotted names have SASL credentials."""
+    """Return True if settings, given by dotted names, contain SASL credentials."""
     if CREDENTIALS & settings.keys():
         return True
     return any(
@@ -44,10 +44,10 @@ def without_login(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def overlaid(base: Mapping[str, object], account: Mapping[str, object]) -> dict[str, object]:
-    """Return the gateway's settings, with those of an account in place of settings of the same name.
+    """Return the gateway's settings, overridden by the settings of an account.
 
-    If the account has any credentials, all credentials of the gateway are dropped, and so is its mechanism if
-    the account has one.
+    If the account has any credentials, all credentials of the gateway are dropped. The gateway's SASL
+    mechanism is then dropped as well, if the account has its own.
     """
     left = dict(base)
     for group in (CREDENTIALS, MECHANISM):

@@ -1,4 +1,4 @@
-"""The frames of a login at the gateway: the link between a client's relay and its `Login`."""
+"""The frames of a login at the gateway: passes frames from a client's `Relay` to its `Login`."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
 
 
 class Relaying(Protocol):
-    """The parts of a client's relay that a login uses."""
+    """The methods of a client's `Relay` (the link between client and broker) that a login calls."""
 
     is_closed: bool
 
     def attach(self) -> None:
-        """Connect to a broker; read no more requests until one is connected, or none can be reached."""
+        """Connect to a broker; read no more requests until that succeeds, or no broker can be reached."""
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of `size` bytes before it is processed; raise if it is larger than `most` bytes."""
+        """Collect a frame of `size` bytes before it is processed; raise DecodeError if `size` exceeds `most`."""
 
     def hold_back(self) -> None:
         """Read no more requests from the client."""
 
     def respond(self, chunks: list[Any]) -> None:
-        """Send a response, after the responses to earlier requests."""
+        """Send a response to the client, after the responses to its earlier requests."""
 
     def close(self, reason: str, level: int) -> None:
-        """Close the connection."""
+        """Close the client's connection."""
 
 
 class LoginTurns:
-    """The login of one client, frame by frame.
+    """Passes the frames of one client's login from its `Relay` to its `Login`, one after another.
 
     Args:
         relay: the relay of the client.
         counted: the client's counts of requests.
-        new_login: returns the login, given a function that answers ApiVersions; None if the gateway has no
-            users.
+        new_login: is called with a function that answers ApiVersions, and returns the login; returns None if
+            the gateway has no users.
         later: calls a function after a number of seconds.
         last_routes: returns the routes to the broker that was connected last, or None.
     """
@@ -94,7 +94,7 @@ class LoginTurns:
         return -1
 
     def takes(self, key: int) -> bool:
-        """Return True if the login handles requests of this API."""
+        """Return True if the gateway's login, and not a broker, handles requests of this API."""
         return self.login is not None and self.login.takes(key)
 
     def take(self, frame: bytearray) -> None:
@@ -113,7 +113,7 @@ class LoginTurns:
             self._end(verdict)
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Set the APIs and versions of the broker: ApiVersions lists them before the client has logged in."""
+        """Set the APIs and versions of a broker, which ApiVersions lists before the client has logged in."""
         if self.login is not None:
             self.login.routes = routes
 

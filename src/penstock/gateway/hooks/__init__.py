@@ -1,6 +1,6 @@
 """Hooks: functions of an application that see, and may change, requests, responses and records.
 
-A hook names its APIs. Requests of all other APIs pass as bytes, as without hooks.
+Each hook applies to certain APIs. Requests of all other APIs are forwarded as bytes, without decoding.
 """
 
 from __future__ import annotations

@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""A generator that handles a request: it yields steps (`NodeCall`, `Rest`, `Overtaken`), and returns a
-response, None, or another end of `gateway.calls`."""
+"""The type of a generator that handles a request: it yields steps (`NodeCall`, `Rest`, `Overtaken`), and
+returns a response, None for no response, or another outcome of `gateway.calls`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookedRequest:
-    """A request of a client whose API has hooks or faults."""
+    """A client's request to an API that has hooks or injected faults, with what these need to handle it."""
 
     key: int
     version: int
     client: Client
     read: Callable[[], Any]
-    """Returns the decoded request, a new one each time. Raises DecodeError."""
+    """Decodes the request, and returns a new message at each call. Raises DecodeError."""
     correlation_id: int
     is_translated: bool
     """True if the broker does not support the request's version, so that the request is translated."""
     translation: Translation
     upstream: Mapping[int, tuple[int, int]]
-    """The versions that the broker has, by API key."""
+    """A dict from an API key to the versions that the broker supports."""
     caught: Callable[[str], None]
-    """Logs the exception that is being handled; the argument describes where it was raised."""
+    """Logs the exception that is being handled. Its argument describes where the exception was raised."""
 
 
 class Answering(Protocol):
-    """The interface of `Hooks` that injected faults use for the requests that are not dropped."""
+    """The interface of `Hooks` for injected faults, which passes on the requests that no fault drops."""
 
     def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
         """Return the steps that pass a request through the hooks and to the cluster, without faults."""

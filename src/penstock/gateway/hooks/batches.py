@@ -1,6 +1,6 @@
 """Apply the `on_batches` functions of hooks to batches of records.
 
-A batch is decoded only if a function reads its table. A changed batch keeps the producer, transaction,
+A batch is decoded only if a function reads `Batch.table`. A changed batch keeps the producer, transaction,
 offsets and compression of its header.
 """
 
@@ -32,10 +32,10 @@ MAGIC = 2
 def changed_records(
     records: Any, request: ClientRequest, topic: str, partition: int, functions: Sequence[OnBatches]
 ) -> Any:
-    """Apply functions to the batches of one partition; return the records, the same object if unchanged.
+    """Apply hook functions to one partition's batches; return the records, the same object if unchanged.
 
     Raises:
-        Refused: a function refuses the records, or reads the table of messages of format 0 or 1.
+        Refused: a function refuses the records, or reads `Batch.table` of messages of format 0 or 1.
         DecodeError, EncodeError: the records, or what a function returns, cannot be decoded or encoded.
     """
     chunks: list[Any] = []
@@ -92,11 +92,11 @@ def _decoded(chunk: Any, topic: str, partition: int) -> pa.Table:
 
 
 def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | bytearray | memoryview:
-    """Encode the changed table of a batch that had `header`.
+    """Encode the table that replaces the records of a batch; `header` is the header of the original batch.
 
     Raises:
-        Refused: a Produce has no record left, or fewer records of an idempotent producer; or the offsets of
-            fetched records were changed.
+        Refused: the table of a Produce is empty; the number of an idempotent producer's records has changed;
+            or the offsets of fetched records have changed.
     """
     rows = table.num_rows
     if is_produced:
@@ -118,7 +118,7 @@ def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | b
 
 
 def _written(table: Any, header: BatchHeader, base_offset: int) -> memoryview:
-    """Encode a table as a batch with consecutive offsets, and with the other properties of `header`."""
+    """Encode a table as a batch with consecutive offsets; all other properties are those of `header`."""
     from penstock.records.arrow import from_arrow
     from penstock.records.encode import encode_columns
 
@@ -175,14 +175,14 @@ def _one_batch(table: Any) -> pa.RecordBatch:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """Return a batch without records, like one that compaction has emptied: consumers continue after it."""
+    """Return a batch without records, as compaction leaves it, so that consumers continue after its offsets."""
     batch = bytearray(HEADER_BYTES)
     _pack(batch, header, header, 0)
     return batch
 
 
 def _pack(batch: bytearray, times: BatchHeader, header: BatchHeader, count: int) -> None:
-    """Write a batch header whose last offset stays that of `header`, also if the last record is removed."""
+    """Write a batch header that keeps the last offset of `header`, even if the last record is removed."""
     pack_header(
         batch,
         base_offset=header.base_offset,

@@ -2,7 +2,8 @@
 
 Requests pass through hooks in order, responses in reverse order. `on_batches` is called last before a request
 is sent to the cluster, and first after its response, so that it gets the topic names of the cluster. This
-module opens no connection: a generator handles a request; it yields calls and is sent their responses.
+module does no I/O: a generator handles each request; it yields calls to the cluster, and the caller sends it
+the responses.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
 
 TOPIC_NAMES_MAX = 10_000
-"""Most topic names that are cached by id. If there are more, the cache is cleared."""
+"""The most topic names that are cached, by topic id. Beyond this number, the whole cache is cleared."""
 
 
 class Chain(NamedTuple):
-    """The functions of all hooks for one API."""
+    """The functions of all hooks for one API, in the order in which they are called."""
 
     on_request: tuple[OnRequest, ...]
     on_response: tuple[OnResponse, ...]
@@ -47,7 +48,7 @@ NO_CHAIN = Chain((), (), (), False)
 
 
 class Hooks:
-    """The hooks of one gateway. Any thread may add one."""
+    """The hooks of one gateway, in order. Hooks can be added from any thread."""
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.keys: frozenset[int] = frozenset()
@@ -60,12 +61,12 @@ class Hooks:
         self.renew()
 
     def add(self, hook: Hook) -> None:
-        """Add a hook after the others."""
+        """Add a hook after the existing ones."""
         self._hooks = (*self._hooks, hook)
         self.renew()
 
     def faults_of(self) -> Faults:
-        """Return the faults of this gateway, which the first call creates."""
+        """Return the object that injects faults at this gateway; create it on the first call."""
         if self.faults is None:
             from penstock.broker.faults.faults import Faults
 
@@ -73,7 +74,7 @@ class Hooks:
         return self.faults
 
     def renew(self) -> None:
-        """Compute the APIs that have functions or faults again, after these have changed."""
+        """Recompute which APIs have hooks or faults, after hooks or faults have changed."""
         chains = {}
         for key in API_TABLE:
             asked = [each for each in self._hooks if key in each.keys_of_requests]
@@ -93,7 +94,9 @@ class Hooks:
         self.keys = frozenset(keys)
 
     def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
-        """Return a `Client` for hooks. `number` is that of its connection; 0 assigns the next number."""
+        """Return a `Client` for hooks.
+
+        `number` is the number of the connection; 0 assigns the next free number."""
         address, _, port = peer.rpartition(":")
         return Client(address, int(port), *software, client_id, number or next(self._numbers))
 
@@ -102,7 +105,7 @@ class Hooks:
         return self._chains.get(key, NO_CHAIN).blocks
 
     def steps(self, asked: HookedRequest) -> Steps:
-        """Return the steps that pass a request through faults and hooks."""
+        """Return the generator that passes a request through injected faults and hooks, and to the cluster."""
         if self.faults is not None and self.faults.active:
             from penstock.gateway.hooks.fault_steps import suffering
 
@@ -110,9 +113,9 @@ class Hooks:
         return self.answered(asked, asked.read)
 
     def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
-        """Return the steps that pass a request through the hooks, without faults.
+        """Return the generator that passes a request through the hooks and to the cluster, without faults.
 
-        `read` returns the decoded request. Without `may_pass` the steps never end with `PassedOn`.
+        `read` returns the decoded request. Without `may_pass` the generator never returns `PassedOn`.
         """
         if asked.is_translated:
             return self._translated(asked, read)
@@ -141,7 +144,7 @@ class Hooks:
     def _exchange(
         self, asked: HookedRequest, request: ClientRequest, node_id: int | None, *, may_pass: bool
     ) -> Steps:
-        """Pass one request through the functions and to the cluster; return its response or another end."""
+        """Pass one request through the hooks and to the cluster; return its response or another outcome."""
         chain = self._chains.get(request.key, NO_CHAIN)
         try:
             for before in chain.on_request:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNHOOKED = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
-"""The APIs that hooks are never called for: logins concern the client and the cluster alone."""
+"""The APIs for which hooks are never called: those of SASL logins, which only client and broker may process.
+"""
 
 WITH_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH)
 
 
 class Refused(PenstockError):
-    """The exception by which a hook answers a request with an error.
+    """The exception that a hook raises to answer a request with an error.
 
     Args:
         error: the error, by name or number, such as ``"POLICY_VIOLATION"``.
@@ -43,9 +44,10 @@ class Refused(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The client of a connection.
+    """The client of one connection, as hook functions get it.
 
-    `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), else empty.
+    `software` and `software_version` come from ApiVersions 3 and later (KIP-511); they are empty for other
+    clients.
     """
 
     address: str
@@ -54,11 +56,12 @@ class Client:
     software_version: str
     client_id: str
     connection: int
-    """The sequence number of the connection, from 1. Only connections with requests for hooks count."""
+    """The sequence number of the connection, from 1. Only connections with a request that goes through hooks
+    are counted."""
 
 
 class ClientRequest:
-    """A request on its way to the cluster, in the version that the gateway sends to the cluster.
+    """A client's request for hook functions, in the version in which the gateway sends it to the cluster.
 
     `api` is the API's name, `key` and `version` are its numbers; `client_version` is the version that the
     client has sent. Hooks change `message` in place.
@@ -80,7 +83,7 @@ class ClientRequest:
         self._message: Any = None
         self.delay_s = 0.0
         self.end = ""
-        """``drop`` or ``close`` if a hook has called that method, else an empty text."""
+        """``"drop"`` or ``"close"`` if a hook has called the method of that name, else an empty string."""
 
     @property
     def message(self) -> Any:
@@ -105,14 +108,14 @@ class ClientRequest:
         self.delay_s = seconds
 
     def drop(self) -> None:
-        """Answer neither this request nor later ones of the connection, which stays open.
+        """Answer neither this request nor any later one of the connection, but keep the connection open.
 
         If `on_request` calls this, the cluster does not get the request.
         """
         self.end = "drop"
 
     def close(self) -> None:
-        """Close the connection instead of answering."""
+        """Close the client's connection instead of answering the request."""
         self.end = "close"
 
     def __repr__(self) -> str:
@@ -120,7 +123,7 @@ class ClientRequest:
 
 
 class Batch:
-    """A batch of records: of a Produce to the cluster, or of a Fetch or ShareFetch to the client."""
+    """A batch of records for hook functions, from a Produce request or a Fetch or ShareFetch response."""
 
     __slots__ = ("_read", "_table", "partition", "request", "topic")
 
@@ -129,7 +132,7 @@ class Batch:
     ) -> None:
         self.request = request
         self.topic = topic
-        """The name of the topic in the cluster."""
+        """The name of the topic, as the cluster has it."""
         self.partition = partition
         self._read = read
         self._table: pa.Table | None = None
@@ -140,7 +143,7 @@ class Batch:
 
         Raises:
             CorruptRecordError: the records cannot be decoded.
-            Refused: they are messages of format 0 or 1 (UNSUPPORTED_FOR_MESSAGE_FORMAT).
+            Refused: the records are messages of format 0 or 1 (UNSUPPORTED_FOR_MESSAGE_FORMAT).
         """
         if self._table is None:
             self._table = self._read()
@@ -154,7 +157,7 @@ OnBatches = Callable[[Batch], "pa.Table | pa.RecordBatch | None"]
 
 @dataclass(frozen=True)
 class Hook:
-    """Functions that the gateway calls for the requests of some APIs.
+    """Functions of an application that the gateway calls for the requests of some APIs.
 
     Args:
         apis: names of APIs, such as ``("Produce",)``. Empty means all APIs but SASL, and for `on_batches`

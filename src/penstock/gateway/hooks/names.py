@@ -1,8 +1,8 @@
-"""Replace names of topics and groups between clients and cluster: renamed topics, or a tenant's prefix.
+"""Rename topics and groups between clients and cluster: chosen topics, or all names with a tenant's prefix.
 
 Kafka's protocol definitions mark the fields with names of topics, groups and transactional ids
-(`entityType`), so that every API is covered. This module adds fields that they do not mark, such as the
-resource names of DescribeConfigs.
+(`entityType`), so that every API is covered. This module adds fields that the definitions do not mark, such
+as the resource names of DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Change: TypeAlias = Callable[[str, str], "str | None"]
-"""A function that is called with (kind of name, name), such as `TOPIC` and "orders". It returns the new name,
-or None to remove the topic or group with that name from a response."""
+"""A function that renames: it is called with (kind of name, name), such as `TOPIC` and "orders", and returns
+the new name, or None to remove that topic or group from a response."""
 
 TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
 KINDS = (TOPIC, GROUP, TRANSACTION)
@@ -47,23 +47,24 @@ REGEX_FIELDS = {
 }
 
 UNTYPED = {"group_id": GROUP}
-"""Fields without `entityType` in some definitions, with their kind: requests about share group state."""
+"""A dict from fields that lack `entityType` in some protocol definitions to the kind of name in them. They
+belong to requests about share group state."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
-"""The fields with resource names; the value is the field of the same struct with the resource type."""
+"""A dict from each field with a resource name to the field of the same struct that has the resource type."""
 
 RESOURCE_KINDS = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
-"""The kind of name by resource type. Topics have type 2 in DescribeConfigs and in ACLs."""
+"""A dict from a resource type to the kind of name. Topics have type 2 in DescribeConfigs and in ACLs."""
 
 COORDINATOR_KINDS = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTION, SHARE_KEY: GROUP}
-"""The kind of the names in FindCoordinator's keys, by key type. A key for a share partition (type 2) begins
-with the group's name."""
+"""A dict from FindCoordinator's key type to the kind of name in its keys. A key for a share partition (type
+2) begins with the name of the group."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 
 
 def topic_ids_in(message: Any, version: int) -> list[bytes]:
-    """Return the topic ids in a message, each once, in order."""
+    """Return the topic ids in a message, each once, in the order of their first occurrence."""
     definition = definition_of(message.NAME)
     if not _has_ids(message.NAME, version):
         return []
@@ -91,7 +92,7 @@ def _ids(item: Any, definition: Definition, spec: StructSpec, version: int) -> I
 
 
 class Renaming:
-    """Replaces the names in a message in place, by `change`.
+    """Renames topics, groups and transactional ids in a message in place, with the function `change`.
 
     `coordinator_kind` is the kind of name in the keys of a FindCoordinator message, None for other messages.
     """
@@ -150,9 +151,9 @@ class Renaming:
 
 
 def _hook_of(changes_of: Callable[[ClientRequest], tuple[Change, Change]], *, refuses_acls: bool) -> Hook:
-    """Return a hook that puts the cluster's names into requests, and the client's names into responses.
+    """Return a hook that renames between clients and cluster, in requests and in responses.
 
-    `changes_of` returns the changes for a request, and the changes for its response.
+    `changes_of` returns two functions: one renames for the request, the other for its response.
     """
 
     def on_request(request: ClientRequest) -> None:
@@ -196,8 +197,8 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
     """Return a hook that lets clients use other names for topics than the cluster.
 
     Args:
-        names: the topic name in the cluster by the name that clients use. A topic of the cluster is hidden
-            from clients if clients use its name for another topic.
+        names: a dict from the topic name that clients use to the topic name in the cluster. If clients use a
+            cluster topic's own name for another topic, the cluster topic is hidden from them.
 
     Raises:
         ConfigError: two names stand for the same topic, or one is not a valid name.
@@ -228,7 +229,7 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
 
 
 def _widened(regex: str, names: Mapping[str, str]) -> str:
-    """Return a regular expression for the cluster: `regex`, and the topics whose client names match it."""
+    """Return `regex` for the cluster, extended by the topics whose client names match it."""
     try:
         matches = compile_pattern(regex)
         found = [there for here, there in names.items() if matches(here)]
@@ -238,7 +239,7 @@ def _widened(regex: str, names: Mapping[str, str]) -> str:
 
 
 def _narrowed(regex: str, back: Mapping[str, str]) -> str:
-    """Return the client's regular expression from a result of `_widened`; return others unchanged."""
+    """Return the client's expression from one that `_widened` made; return other expressions unchanged."""
     kept, *added = regex.rsplit(")|", 1)
     is_ours = added and all(each.replace("\\", "") in back for each in added[0].split("|"))
     return kept.removeprefix("(?:") if is_ours else regex
@@ -247,8 +248,8 @@ def _narrowed(regex: str, back: Mapping[str, str]) -> str:
 def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
     """Return a hook that gives clients their own namespace of topics, groups and transactional ids.
 
-    In the cluster all these names begin with the prefix. Clients neither send nor receive the prefix, and
-    names without it are left out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
+    In the cluster all these names begin with the prefix. The gateway adds and removes the prefix, and leaves
+    names without it out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
 
     Args:
         prefix: the prefix, or a function that returns the prefix for a request, for example by its `client`.

@@ -24,7 +24,7 @@ FAILED = "a hook of the gateway has failed; its log says why"
 def changed_produce(
     request: ClientRequest, names: Mapping[bytes, str], functions: Sequence[OnBatches]
 ) -> list[Any] | None:
-    """Apply functions to the records of a Produce; remove refused partitions from the request.
+    """Apply hook functions to the records of a Produce request; remove refused partitions from the request.
 
     Returns the error responses of refused partitions, or None if no partition is refused. Exceptions of a
     function other than `Refused` propagate.
@@ -61,7 +61,7 @@ def changed_produce(
 def with_refusals(response: Any, refusals: list[Any]) -> Any:
     """Return a Produce response to which the errors of refused partitions are added.
 
-    `response` is that of the cluster, or None if all partitions are refused.
+    `response` is the cluster's response, or None if all partitions are refused.
     """
     whole, *others = refusals if response is None else [response, *refusals]
     found = {(each.name, each.topic_id): each for each in whole.responses}
@@ -83,7 +83,7 @@ def changed_responses(
     functions: Sequence[OnBatches],
     caught: Callable[[str], None],
 ) -> None:
-    """Apply functions to the records of a Fetch or ShareFetch. Refused partitions get an error."""
+    """Apply hook functions to the records of a Fetch or ShareFetch response. Refused partitions get an error."""
     for topic in response.responses:
         for partition in topic.partitions:
             records = partition.records
@@ -111,7 +111,7 @@ def _name_of(topic: Any, names: Mapping[bytes, str]) -> str:
     """Return the name of a topic struct, looked up in `names` by topic id if the struct has no name.
 
     Raises:
-        Refused: the name for the id is unknown, so that a hook for certain topics cannot decide.
+        Refused: no name is known for the id, so that a hook for certain topics cannot be applied.
     """
     for attribute in ("name", "topic"):
         name = getattr(topic, attribute, None)

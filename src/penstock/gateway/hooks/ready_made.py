@@ -30,8 +30,8 @@ def masked(
     """Return a hook that replaces a field of JSON values by a mask.
 
     Values that are not JSON, and objects without the field, stay unchanged. If an object has a member twice,
-    the last one counts, and the others are removed. A value that cannot be parsed, because it has numbers of
-    thousands of digits or thousands of nested levels, is replaced by null.
+    the last one counts, and the others are removed. A value that cannot be parsed, because of thousands of
+    digits in a number or thousands of nested levels, is replaced by null.
 
     Args:
         topics: the topics, by their names in the cluster.
@@ -42,7 +42,7 @@ def masked(
         for_client: returns True for a `Client` whose records are masked; None means all clients.
 
     Raises:
-        ConfigError: `field` is empty, or `at` is something else.
+        ConfigError: `field` is empty, or `at` has another value.
     """
     if not field or at not in ("fetch", "produce"):
         raise ConfigError(
@@ -81,7 +81,7 @@ def _masked(value: bytes | None, path: list[str], mask: object) -> bytes | None:
 
 
 def _has_twins(value: bytes) -> bool:
-    """Return True if an object within JSON has a member twice, since the parser keeps only the last."""
+    """Return True if a JSON text has an object with a repeated member; the parser keeps only the last one."""
     found = False
 
     def look(members: list[tuple[str, Any]]) -> None:
@@ -93,7 +93,7 @@ def _has_twins(value: bytes) -> bool:
 
 
 def _mask(content: Any, path: Sequence[str], mask: object) -> bool:
-    """Replace the field within decoded JSON; return True if it was found."""
+    """Replace the field in decoded JSON by the mask; return True if the field was found."""
     if isinstance(content, list):
         found = [_mask(each, path, mask) for each in content]
         return any(found)
@@ -106,7 +106,7 @@ def _mask(content: Any, path: Sequence[str], mask: object) -> bool:
 
 
 def _with_values(table: pa.Table, change: Callable[[bytes | None], bytes | None]) -> pa.Table | None:
-    """Return the table with changed values, or None if `change` has changed none."""
+    """Return a table in which `change` has been applied to each value, or None if no value has changed."""
     import pyarrow as pa
 
     before = table.column("value").to_pylist()

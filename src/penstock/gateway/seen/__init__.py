@@ -1,4 +1,4 @@
-"""Records of a gateway about its clients: a metrics page, an access log, and chosen conversations."""
+"""Records of a gateway about its clients: a metrics page, an access log, and captures of chosen clients."""
 
 from __future__ import annotations
 

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 HEAD_BYTES = 1 << 10
-"""Number of bytes that are kept of each frame: enough for the header, and for an ApiVersions request."""
+"""The number of bytes stored of each frame's beginning: enough for the header, and for ApiVersions."""
 
 WAITING_MAX = 2000
-"""The most requests of a connection that await responses; beyond that the oldest is logged without one."""
+"""The most requests of a connection that await responses; beyond that, the oldest request is logged without
+its response."""
 
 logger = logger_named("penstock.gateway")
 
 
 class LoggedRequest(NamedTuple):
-    """A request that has not been answered yet."""
+    """A request in the access log that has not been answered yet."""
 
     time_s: float
     api: str
@@ -58,7 +59,7 @@ class AccessLog:
             raise ConfigError(f"the access log {path} cannot be written: {error.strerror}") from None
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a line. If the disk fails, log a warning and write no more lines."""
+        """Write a line. If writing fails, log a warning and write no more lines."""
         if self._file is None:
             return
         try:
@@ -74,7 +75,7 @@ class AccessLog:
 
 
 class LoggedConnection:
-    """Records one connection for the access log."""
+    """Records one client connection in the access log: a line per request, or one line at its end."""
 
     def __init__(self, log: AccessLog, peer: str) -> None:
         self._log = log
@@ -91,13 +92,13 @@ class LoggedConnection:
         self._response_bytes = 0
 
     def received(self, data: memoryview) -> None:
-        """Take bytes from the client."""
+        """Process bytes that the client has sent."""
         self._request_bytes += len(data)
         for head, size in self._requests.cut(data):
             self._request(head, size)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes that are sent to the client."""
+        """Process bytes that are sent to the client; write a line for each answered request."""
         self._response_bytes += len(data)
         for head, size in self._responses.cut(data):
             self._response(int.from_bytes(head, "big", signed=True), size)

@@ -1,4 +1,4 @@
-"""Conversations of chosen clients as a capture (pcap), for `penstock wire` and `penstock.testing.replay`.
+"""Captures (pcap) of the traffic of chosen clients, for `penstock wire` and `penstock.testing.replay`.
 
 Wireshark reads the file, too. Its packets are synthetic: TCP segments between the addresses of client and
 gateway, with the bytes that the client sends and gets, decrypted if it uses TLS. Logins, and requests about
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 CAPTURE_BYTES_MAX = 1 << 30
-"""The size at which a capture ends, since its readers hold all of it in memory."""
+"""The size in bytes at which a capture ends, since programs that read it load all of it into memory."""
 
 WAITING_MAX = 2000
-"""The most requests of a connection that await responses; the response to an older one is left out."""
+"""The most requests of a connection that await responses; the responses to older requests are left out."""
 
 SECRETS = frozenset(
     map(
@@ -48,10 +48,10 @@ SECRETS = frozenset(
 
 _SIZE_BYTES = 4
 _REQUEST_START_BYTES = 8
-"""Size of the first fields of a request after the size field: API key, version and correlation id."""
+"""The size in bytes of the first request fields after the size field: API key, version and correlation id."""
 
 _RESPONSE_START_BYTES = 4
-"""Size of the first field of a response after the size field: the correlation id."""
+"""The size in bytes of the first response field after the size field: the correlation id."""
 
 _RAW_IP = 101
 _SEGMENT_BYTES_MAX = 60_000
@@ -66,7 +66,7 @@ logger = logger_named("penstock.gateway")
 
 
 class CaptureFile:
-    """A file of packets, readable by its owner alone. An existing file of that name is replaced.
+    """A capture file (pcap) with permissions for its owner alone. An existing file of that name is replaced.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -84,7 +84,7 @@ class CaptureFile:
         self._write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, _RAW_IP))
 
     def packet(self, head: bytes, data: bytes | memoryview) -> None:
-        """Write a packet. If the disk fails, or at the size limit, log a warning and end the capture."""
+        """Write a packet. If writing fails, or the size limit is reached, log a warning and end the capture."""
         seconds, ms = divmod(self._clock.now_ms(), 1000)
         size = len(head) + len(data)
         if self._size + size + _PACKET.size > CAPTURE_BYTES_MAX:
@@ -114,7 +114,7 @@ class CaptureFile:
 
 
 class CapturedConnection:
-    """Records one connection for a capture. Addresses are ``host:port``."""
+    """Writes the traffic of one client connection to a capture file. Addresses are ``host:port``."""
 
     def __init__(self, capture: CaptureFile, peer: str, local: str) -> None:
         self._capture = capture
@@ -129,17 +129,17 @@ class CapturedConnection:
         self._packet(0, _ACK, 1, b"")
 
     def received(self, data: memoryview) -> None:
-        """Take bytes from the client."""
+        """Record bytes that the client has sent."""
         for chunk in self._requests.cut(data):
             self._put(0, chunk)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes that are sent to the client."""
+        """Record bytes that are sent to the client."""
         for chunk in self._responses.cut(data):
             self._put(1, chunk)
 
     def ended(self) -> None:
-        """Write the packets that close both directions."""
+        """Write the packets that close the TCP connection in both directions."""
         for source in (0, 1):
             self._packet(source, _FIN | _ACK, self._sequences[source], b"")
 
@@ -180,7 +180,7 @@ class CapturedConnection:
 
 
 class _Stream:
-    """Divides the bytes of one direction into frames, and yields those of the frames to record.
+    """Divides the bytes of one direction of a connection into frames, and selects the frames to record.
 
     `is_kept` decides about each frame. It is called with the first `start_bytes` bytes after the size field,
     or fewer for a shorter frame.
@@ -194,7 +194,7 @@ class _Stream:
         self._keeps = False
 
     def cut(self, data: memoryview) -> Iterator[memoryview]:
-        """Yield the parts of `data` to record. Each piece is valid until the next one is requested."""
+        """Yield the parts of `data` to record. Each part is valid until the next one is requested."""
         position, end = 0, len(data)
         while position < end:
             if self._left:

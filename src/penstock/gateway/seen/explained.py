@@ -1,4 +1,4 @@
-"""Conversations of chosen clients as lines of JSON, like those of `penstock wire decode`."""
+"""Decoded traffic of chosen clients as lines of JSON, in the format of `penstock wire decode`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 FRAME_BYTES_MAX = 1 << 20
-"""The largest message that is decoded."""
+"""The largest request or response, in bytes, that is decoded."""
 
 SECRET = "SaslAuthenticate"
 
 
 class ExplainedConnection:
-    """Decodes the messages of one connection. `write` is called with a line for each message."""
+    """Decodes the requests and responses of one connection; calls `write` with a line for each."""
 
     def __init__(self, peer: str, clock: Clock, write: Callable[[str], object]) -> None:
         self._conversation = Conversation(peer)
@@ -30,17 +30,17 @@ class ExplainedConnection:
         self._responses = Frames(FRAME_BYTES_MAX)
 
     def received(self, data: memoryview) -> None:
-        """Take bytes from the client."""
+        """Process bytes that the client has sent."""
         for frame, size in self._requests.cut(data):
             self._put(self._conversation.request(frame, self._now_s()), size)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes that are sent to the client."""
+        """Process bytes that are sent to the client."""
         for frame, size in self._responses.cut(data):
             self._put(self._conversation.answer(frame, self._now_s()), size)
 
     def ended(self) -> None:
-        """Do nothing: each message has been written when it was complete."""
+        """Do nothing: the line of each message was written as soon as the message was complete."""
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000

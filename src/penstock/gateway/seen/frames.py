@@ -1,4 +1,4 @@
-"""Divide the bytes of a connection into frames while they are forwarded, and keep each frame's beginning."""
+"""Divide the bytes of a connection into frames while they are forwarded, and store each frame's beginning."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ _SIZE_BYTES = 4
 
 
 class Frames:
-    """Divides a stream into frames, and keeps the first `kept` bytes of each."""
+    """Divides a stream of bytes into Kafka frames, and stores the first `kept` bytes of each frame."""
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
         self._head = bytearray()
         self._size = -1
-        """The size of the frame that is arriving, without its size field; -1 before that has arrived."""
+        """The size of the frame that is arriving, without its size field; -1 before the size field has
+        arrived."""
         self._left = 0
 
     def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:
         """Yield (first bytes, size) of each frame that ends in `data`; both are without the size field.
 
-        `data` must stay valid during the iteration. After a negative size, no frame is found any more.
+        `data` must stay valid during the iteration. After a negative size field, no further frame is found.
         """
         position, end = 0, len(data)
         while position < end:

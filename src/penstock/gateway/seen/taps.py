@@ -1,4 +1,4 @@
-"""`Seen`: the settings of what a gateway records about clients. Taps get the bytes of connections."""
+"""`Seen`: the settings for the gateway's records about clients; taps, which get connections' bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOGGED = ("requests", "connections")
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The settings of what a gateway records about its clients.
+    """The settings for the gateway's records about clients: metrics, access log, decoded traffic, captures.
 
     Args:
         metrics_port: the port of a page with metrics for Prometheus, ``/metrics``; 0 is a free one.
@@ -57,9 +57,9 @@ class Seen:
 
 
 class Taps:
-    """Makes the taps of connections: objects that get all bytes, for the log, captures and so on.
+    """Makes a tap for each connection: an object that gets all its bytes, for the access log and captures.
 
-    If a tap raises, `caught` is called, and the tap gets no more bytes.
+    If a tap raises an exception, `caught` is called, and the tap gets no more bytes.
     """
 
     def __init__(self, seen: Seen, caught: Callable[[str], None], clock: Clock | None = None) -> None:
@@ -96,7 +96,7 @@ class Taps:
 
 
 class GuardedTaps:
-    """The taps of one connection. An exception in one of them ends only that one."""
+    """Passes the bytes of one connection to several taps. A tap that raises an exception is dropped."""
 
     def __init__(self, taps: list[Tap], caught: Callable[[str], None], peer: str) -> None:
         self._taps = taps

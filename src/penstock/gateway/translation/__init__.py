@@ -1,6 +1,7 @@
-"""Translation of requests in versions that a cluster does not have, and of its responses.
+"""Translation of requests whose versions the cluster does not support, and of the responses to them.
 
-This package opens no connection: a translation is a generator that yields calls and is sent their responses.
+This package does no I/O: a translation is a generator that yields calls to the cluster, and the caller sends
+it the responses.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 Refused = NotForwarded
-"""The exception for a request that is not translated; the name is that of the interface `Translation`."""
+"""The exception for a request that is not translated; an alias with the name in the interface `Translation`.
+"""
 
 
 def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
     """Return the API versions that a broker really supports; `advertised` are those of its ApiVersions.
 
-    Kafka since 4.0 lists Produce 0 to 2 for the sake of librdkafka, but closes the connection when it gets
-    such a request (KAFKA-18659). Such a broker is recognized by its lowest version of Fetch.
+    Brokers since Kafka 4.0 list Produce 0 to 2 because librdkafka needs that, but close the connection when
+    they get such a request (KAFKA-18659). They are recognized by their lowest version of Fetch.
     """
     ranges = dict(advertised)
     produce, fetch = ranges.get(ApiKey.PRODUCE), ranges.get(ApiKey.FETCH)
@@ -36,10 +38,10 @@ def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
 
 
 def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
-    """Return the versions that clients may use: those of a cluster, and all that can be translated to them.
+    """Return the versions that clients may use: those of the cluster, and all from which translation exists.
 
     `upstream` are the versions that the cluster supports, as `spoken` returns them. APIs and versions without
-    a definition in this package are left out, since the gateway must decode what it forwards.
+    a definition in this package are left out, since the gateway must be able to decode requests.
     """
     ranges: dict[int, tuple[int, int]] = {}
     for key, (lowest, highest) in upstream.items():
@@ -58,9 +60,10 @@ def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
 def translate(api_key: int, version: int, request: Message, upstream: Ranges) -> Steps:
     """Return a generator that translates a request whose version the cluster does not support.
 
-    The generator yields a `NodeCall` for each request to the cluster and is sent the decoded response. It
-    returns the response in the client's version, or None if the client expects none (acks 0). `upstream` are
-    the versions that the cluster supports, as `spoken` returns them. The request is not changed.
+    The generator yields a `NodeCall` for each request to the cluster; the caller sends it the decoded
+    response. It returns the response in the client's version, or None if the client expects none (acks 0).
+    `upstream` are the versions that the cluster supports, as `spoken` returns them. The request is not
+    changed.
 
     Raises:
         Refused: there is no translation, or it cannot be completed; the message is the reason. Both this

@@ -21,7 +21,7 @@ SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 def metadata(asked: TranslatedRequest) -> Steps:
     """Translate a Metadata request of version 0, in which an empty list means all topics.
 
-    Topics that the request names may be created, as in every version before 4.
+    The cluster may auto-create the topics that the request names, as in every version before 4.
     """
     request = convert(asked.request, asked.version, asked.target)
     if not request.topics:
@@ -33,8 +33,9 @@ def metadata(asked: TranslatedRequest) -> Steps:
 def describe_configs(asked: TranslatedRequest) -> Steps:
     """Translate a DescribeConfigs request of version 0.
 
-    Its response has a flag `is_default`, later versions have a config source. A setting of a topic is default
-    unless the topic itself sets it. A setting of another resource is default only if nothing sets it.
+    The response of version 0 has a flag `is_default`; later versions have a config source instead. A setting
+    of a topic is default unless the topic itself sets it. A setting of another resource is default only if
+    nothing sets it.
     """
     request = convert(asked.request, asked.version, asked.target)
     response = yield NodeCall(asked.api_key, asked.target, request)

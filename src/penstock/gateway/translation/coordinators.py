@@ -1,4 +1,4 @@
-"""The search for a group's coordinator, for requests that clients of 0.8.1 send to any broker."""
+"""Looks up a group's coordinator, for requests that clients of Kafka 0.8.1 send to any broker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 NEWEST = 6
 
 MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""Error codes after which the coordinator is looked up again."""
+"""Error codes that mean that the coordinator has changed, so that it is looked up again."""
 
 ATTEMPTS = 2
-"""Most attempts to send a request to a coordinator, with a new look-up each time."""
+"""The most attempts to send a request to a coordinator; each attempt looks the coordinator up again."""
 
 
 def find_coordinator(group_id: str, upstream: Ranges) -> Generator[NodeCall, Any, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The exception for refused requests, and older error codes in place of those that a client does not have.
+"""The exception for refused requests, and the replacement of error codes that an older client does not have.
 
 An error code that is newer than the client is replaced by the code that brokers of the client's release
 returned in the same case. A retriable code is replaced by a retriable one.
@@ -39,13 +39,15 @@ OLDER = {
     ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-"""The older code by new code. Other new codes become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
+"""A dict from newer error codes to older ones. Newer codes not in it become 7 (REQUEST_TIMED_OUT) if they are
+retriable, else -1."""
 
 
 class NotForwarded(PenstockError):
     """The gateway does not forward or translate a request. The message is the reason.
 
-    It answers UNSUPPORTED_VERSION (35), or closes the connection if the response has no error field.
+    The gateway then answers UNSUPPORTED_VERSION (35), or closes the connection if the response has no error
+    field.
     """
 
 
@@ -53,7 +55,7 @@ class NotForwarded(PenstockError):
 def highest_code(api_key: int, version: int) -> int:
     """Return the highest error code that a client of this API version supports.
 
-    The client is assumed to be of the last Kafka release in which this was the newest version of the API.
+    The client is assumed to have the last Kafka release in which `version` was the API's newest.
     """
     codes = [
         highest_error(release.numbers)
@@ -64,7 +66,7 @@ def highest_code(api_key: int, version: int) -> int:
 
 
 def older_code(code: int, highest: int) -> int:
-    """Return `code`, or an older code in its place for a client that supports codes up to `highest`."""
+    """Return `code`, or an older code instead for a client that supports codes up to `highest`."""
     if code <= highest:
         return code
     try:
@@ -78,7 +80,7 @@ def older_code(code: int, highest: int) -> int:
 
 
 def replace_codes(response: Message, version: int) -> None:
-    """Replace the error codes in a response that are newer than a client of `version`."""
+    """Replace the error codes in a response that clients with this API version do not have."""
     assert response.API_KEY is not None
     highest = highest_code(response.API_KEY, version)
     layout = codec_for(type(response), version).layout

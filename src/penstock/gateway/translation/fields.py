@@ -1,7 +1,7 @@
 """Conversion of messages between versions by the names of their fields.
 
-Fields that both versions have are copied; the others get their defaults. A value that would be lost is an
-error, unless the definition marks its field as ignorable.
+Fields that exist in both versions are copied; new fields get their defaults. A field that would be lost is an
+error if it is set, unless its definition marks it as ignorable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def convert(message: M, source: int, target: int, *, may_lose: bool = False) -> 
 
 
 class _Copy(NamedTuple):
-    """A field that both versions have."""
+    """A field that exists in both versions, with the conversion of its value."""
 
     attribute: str
     name: str

@@ -1,7 +1,7 @@
 """Translation of OffsetCommit 0 and 1, and OffsetFetch 0 and 1.
 
 With version 0, Kafka stored offsets in ZooKeeper: any broker accepted them, for a group without members. The
-gateway commits them at the group's coordinator in the cluster, like a consumer without membership does.
+gateway commits them at the group's coordinator, like a consumer that is not a member of the group.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def fetch(asked: TranslatedRequest) -> Steps:
 
 
 def _fetched(response: OffsetFetchResponse, asked: TranslatedRequest) -> OffsetFetchResponse:
-    """Return the response in the client's version; copy an error of the whole response to each partition."""
+    """Return the OffsetFetch response in the client's version; copy a response-wide error to each partition."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
     converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)
     replace_codes(converted, asked.version)

@@ -1,8 +1,8 @@
 """Translation of ListOffsets 0, whose response is a list of offsets before a time.
 
 Version 0 returned the first offsets of segments, newest first, and the end of the log. Newer versions return
-one offset for a time; the gateway's list is that offset and the start of the log. The latest (-1) and the
-earliest (-2) offset are the same in both.
+one offset for a time; the gateway returns a list of that offset and the log start offset. Requests for the
+latest (-1) or the earliest (-2) offset mean the same in all versions.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ if TYPE_CHECKING:
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 TIMEOUT_MS = 30_000
-"""Timeout for the cluster's search in tiered storage: the default request timeout of Kafka's clients."""
+"""Timeout in ms for the cluster's search in tiered storage: the default request timeout of Kafka's clients.
+"""
 
 TIMES_MAX = 100
-"""Most times of one partition in a request, because each takes a separate request to the cluster."""
+"""The most times that a request may have for one partition, since each needs a separate request to the
+cluster."""
 
 
 class _Question:
-    """One requested time of one partition, and the offsets to return for it, newest first."""
+    """One time that the client requests for a partition, and the offsets to return for it, newest first."""
 
     __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
@@ -57,7 +59,7 @@ class _Question:
         self.found_ms = -1
         """The timestamp in the cluster's last response, in milliseconds since 1970; -1 if there is none."""
         self.is_of_record = False
-        """True if `offsets[0]` is that of the first record at or after the requested time."""
+        """True if `offsets[0]` is the offset of the first record at or after the requested time."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -75,7 +77,7 @@ def list_offsets(asked: TranslatedRequest) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Divide the questions into requests that have each partition once, as versions since 1 require."""
+    """Divide the requested times into requests that contain each partition once, as versions since 1 require."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:
@@ -145,7 +147,7 @@ def _call(asked: TranslatedRequest, times: Iterable[tuple[_Question, int]]) -> N
 
 
 def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
-    """Append the offsets in a response of the cluster to the `offsets` of the questions."""
+    """Append the offsets in a response from the cluster to the `offsets` of the matching `_Question`s."""
     by_place = {each.place: each for each in questions}
     for topic in response.topics:
         for partition in topic.partitions:

@@ -1,4 +1,4 @@
-"""The rules of translation: API versions of clients, those of the cluster, and the function that converts."""
+"""The rules of translation: versions of the client, versions of the cluster, and the function that converts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 
 Steps: TypeAlias = Generator[NodeCall, Any, Message | None]
-"""A translation in progress: it yields calls, is sent their responses, and returns the response to the
-client."""
+"""A translation in progress: a generator that yields calls to the cluster, gets their responses, and returns
+the response to the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRequest:
-    """A client's request of `version`, and the version `target` of the request to the cluster."""
+    """A client's request in `version`, and the version `target` in which the gateway sends it to the cluster."""
 
     api_key: int
     version: int
@@ -34,18 +34,20 @@ class TranslatedRequest:
 
 @dataclass(frozen=True, slots=True)
 class TranslationRule:
-    """The translation of some versions of an API. `done` and `inexact` are texts of the reference page."""
+    """The translation of some versions of an API.
+
+    `done` and `inexact` are texts for the reference page in the documentation."""
 
     api_key: int
     versions: tuple[int, int]
-    """The first and last version of the client's request."""
+    """The first and last version of clients' requests to which the rule applies."""
     targets: tuple[int, int]
-    """The first and last version of the cluster to which requests can be translated."""
+    """The first and last version of the cluster's API to which the rule can translate."""
     run: Callable[[TranslatedRequest], Steps]
     done: str
     inexact: str = ""
     takes_highest: bool = False
-    """True if the highest possible target version is chosen, False for the lowest."""
+    """True if the rule translates to the highest possible version, False if to the lowest."""
     needs: tuple[int, ...] = ()
     """Keys of further APIs that the cluster must support for this rule."""
 
@@ -73,7 +75,7 @@ def by_fields(asked: TranslatedRequest) -> Steps:
 
 
 def by_fields_exactly(asked: TranslatedRequest) -> Steps:
-    """Translate a request and its response by copying fields, none of which may be lost.
+    """Translate a request and its response by copying fields; lose no field that is set.
 
     Raises:
         Refused: the request or the response sets a field that the other version does not have.

@@ -10,7 +10,8 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 
 NEWEST = 999
-"""A version number above all that exist, for future versions of the cluster."""
+"""A version number above all existing ones, as the upper bound that includes future versions of the cluster.
+"""
 
 _PRODUCE_BY_NAME_MAX = PRODUCE_TOPIC_IDS_SINCE - 1
 _FETCH_BY_NAME_MAX = FETCH_TOPIC_IDS_SINCE - 1
@@ -19,7 +20,7 @@ _FETCH_BY_NAME_MAX = FETCH_TOPIC_IDS_SINCE - 1
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
 ) -> TranslationRule:
-    """Return a rule for versions whose fields have the same meaning: fields are copied by name.
+    """Return a rule that copies fields by name, for versions in which fields of one name mean the same.
 
     `more` is a remark for the reference page.
     """
@@ -202,7 +203,7 @@ RULES: tuple[TranslationRule, ...] = (
     _same(ApiKey.EXPIRE_DELEGATION_TOKEN, (0, 1), (1, 2)),
     _same(ApiKey.DESCRIBE_DELEGATION_TOKEN, (0, 1), (1, 2)),
 )
-"""The rules by API. If several apply, the first is used."""
+"""A dict from an API to its translation rules. If several rules apply, the first one is used."""
 
 
 class Refusal(NamedTuple):
@@ -241,7 +242,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def reason_of(api_key: int, version: int) -> str:
-    """Return the reason why requests of a version are not translated."""
+    """Return the reason why requests of an API in this version are not translated."""
     for refusal in REFUSALS:
         if refusal.api_key == api_key and refusal.versions[0] <= version <= refusal.versions[1]:
             return refusal.reason

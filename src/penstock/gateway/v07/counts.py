@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from penstock.gateway.counters import ClientCount
 
 SOFTWARE = "Kafka 0.7"
-"""The software under which clients of 0.7, which send no name, are counted."""
+"""The software name under which clients of Kafka 0.7 are counted, since they send no name."""
 
 
 @dataclass
 class Counts07:
-    """Counts since the start of a gateway's listener for Kafka 0.7."""
+    """The counts of messages and requests since the start of a gateway's listener for Kafka 0.7."""
 
     sets: int = 0
     """The number of message sets in PRODUCE and MULTIPRODUCE requests."""
@@ -21,12 +21,12 @@ class Counts07:
     dropped: int = 0
     """The number of messages that were dropped because they are too large, as a broker of 0.7 does."""
     lost_sets: int = 0
-    """The number of message sets that the cluster did not accept completely. Each time the connection was
-    closed."""
+    """The number of message sets that the cluster did not accept completely. For each, the gateway closes the
+    client's connection."""
     fetches: int = 0
     """The number of fetched partitions in FETCH and MULTIFETCH requests."""
     fetched: int = 0
-    """The number of records in responses to fetches, including responses that were not read."""
+    """The number of records in responses to fetches, even if the client did not read the response."""
     refused: int = 0
     """The number of fetches that were answered with an error code."""
     offsets: int = 0

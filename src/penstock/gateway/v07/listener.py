@@ -1,4 +1,4 @@
-"""A gateway's listener for Kafka 0.7: its server, its reader and writer of the cluster, and ZooKeeper."""
+"""A gateway's listener for Kafka 0.7: its server, reader and writer for the cluster, and ZooKeeper."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from penstock.v07.groups.registration import Registration
 
 READ_BYTES = 64 << 10
-"""Size in bytes of a connection's read buffer, which fills while the producer's buffer is full."""
+"""The size in bytes of a connection's read buffer, in which requests wait while the producer's buffer is
+full."""
 
 FOLLOW_EVERY_S = 10.0
-"""Seconds between look-ups of all topics of the cluster, to register them in ZooKeeper."""
+"""Seconds between look-ups of all topics of the cluster, to register new ones in ZooKeeper."""
 
 FOLLOW_AGAIN_S = 1.0
 
 CLOSE_S = 10.0
-"""Seconds that closing waits at most for the acknowledgement of produced messages."""
+"""The longest time in seconds that closing waits for the acknowledgement of produced messages."""
 
 logger = logger_named("penstock.gateway")
 
@@ -47,7 +48,7 @@ logger = logger_named("penstock.gateway")
 class Options07(NamedTuple):
     """The options of the listener for Kafka 0.7; see the arguments ``v07_*`` of `Gateway`.
 
-    `zookeeper` is ``host:port,host:port/chroot``, or empty for none.
+    `zookeeper` is ``host:port,host:port/chroot``, or empty for no registration.
     """
 
     port: int
@@ -58,7 +59,7 @@ class Options07(NamedTuple):
 
 
 class Listener07(NamedTuple):
-    """A running listener for Kafka 0.7."""
+    """A running listener for Kafka 0.7 clients: its port and its counts."""
 
     server: StoreServer
     counts: Counts07
@@ -74,7 +75,7 @@ async def serving07(
     host: str,
     advertised_host: str | None,
 ) -> AsyncIterator[Listener07]:
-    """Serve a cluster to clients of 0.7, on the running loop, for the length of the block.
+    """Serve a cluster to clients of 0.7, on the running event loop, while the block runs.
 
     `given` are the settings of connections to the cluster, from which `config` was parsed.
 
@@ -152,7 +153,7 @@ async def _registered(
 
 
 async def _follow(topics: ClusterTopics, registration: Registration, known: dict[str, int]) -> None:
-    """Register new topics, and new partitions of topics, for ever."""
+    """Register new topics, and new partitions of topics, until cancelled."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FOLLOW_EVERY_S if known else FOLLOW_AGAIN_S):

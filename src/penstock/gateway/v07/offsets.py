@@ -28,10 +28,11 @@ SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
-"""Factor by which suggested slots are larger than those that were too small for a consumer."""
+"""The factor by which slots grow if a consumer's present slots are too small."""
 
 PLACE_BITS = 60
-"""Number of low bits of a byte offset; the bits above them encode the slot size."""
+"""The number of low bits of a byte offset that encode the offset and the debt; higher bits encode the slot
+size."""
 
 _PLACE_MASK = (1 << PLACE_BITS) - 1
 
@@ -39,7 +40,8 @@ _PLACE_MASK = (1 << PLACE_BITS) - 1
 class NoCodeError(EncodeError):
     """A Kafka 0.7 consumer cannot be moved to an offset, because no byte offset can encode its `ReaderPlace`.
 
-    `go_on` is a place with larger slots, at the same record or the next one, at which it can continue.
+    `go_on` is a position with larger slots, at the same record or the next one, where the consumer can
+    continue.
     """
 
     def __init__(self, why: str, go_on: ReaderPlace) -> None:
@@ -50,8 +52,9 @@ class NoCodeError(EncodeError):
 class ReaderPlace(NamedTuple):
     """The position of a Kafka 0.7 consumer in a partition of the cluster, which a byte offset encodes.
 
-    `offset` is that of the next record, `debt` the number of slots that the byte offset is ahead, and
-    `slot_bits` the slot size, as a power of two.
+    `offset` is the offset of the next record. `debt` is the number of slots by which the byte offset is ahead
+    because messages were larger than their slots. `slot_bits` is the exponent of the slot size in bytes, a
+    power of two.
     """
 
     offset: int
@@ -102,5 +105,5 @@ def place_at(code: int) -> ReaderPlace | None:
 
 
 def slot_bits_of(size: int) -> int:
-    """Return the exponent of the smallest slot size that holds `size` bytes, at most `SLOT_BITS_MAX`."""
+    """Return the exponent of the smallest slot size that holds `size` bytes, limited to `SLOT_BITS_MAX`."""
     return min(max((size - 1).bit_length(), SLOT_BITS_MIN), SLOT_BITS_MAX)

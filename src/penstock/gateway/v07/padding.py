@@ -1,4 +1,4 @@
-"""Make messages of Kafka 0.7 of an exact size, so that consumers reach byte offsets that encode positions.
+"""Pads messages of Kafka 0.7 to an exact size, so that consumers' byte offsets encode record offsets.
 
 `WRAPPED` messages are compressed with gzip, which the readers of Apache Kafka support since release 0.7.0.
 The padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
@@ -22,17 +22,18 @@ GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
 """The head of a gzip stream: deflate, with a comment, without a time, from an unknown system."""
 
 STORED_MAX = 0xFFFF
-"""Largest size of one stored (uncompressed) block of a deflate stream."""
+"""The largest size, in bytes, of one stored (uncompressed) block of a deflate stream."""
 
 PLAIN_OVERHEAD_BYTES = 9
-"""Number of bytes of a message of magic 0 besides its payload."""
+"""The number of bytes of a message of magic 0 in addition to its payload."""
 
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
-"""Number of bytes of a compressed message besides the deflate stream: message fields, gzip header, end of the
-comment, and gzip trailer."""
+"""The number of bytes of a compressed message in addition to the deflate stream: message fields, gzip header,
+end of the comment, and gzip trailer."""
 
 MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
-"""Number of bytes that a small record needs besides its value: a gzip message with one stored block."""
+"""The number of bytes that a small record needs in addition to its value, in a gzip message with one stored
+block."""
 
 WRAPPED, PLAIN = "wrapped", "plain"
 
@@ -43,7 +44,7 @@ _TRAILER = Struct("<II")
 
 
 class Value(NamedTuple):
-    """The offset and value of one record in the cluster. The value is empty for None."""
+    """The offset and value of one record in the cluster. A null value is stored as an empty one."""
 
     offset: int
     value: bytes
@@ -66,7 +67,7 @@ class Packed(NamedTuple):
 
 
 def deflated(data: bytes, *, is_tight: bool) -> bytes:
-    """Return a raw deflate stream of `data`: compressed if `is_tight`, else stored, which costs no time."""
+    """Return a raw deflate stream of `data`: compressed if `is_tight`, else stored, which is fast."""
     if is_tight:
         squeezer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         return squeezer.compress(data) + squeezer.flush()
@@ -92,14 +93,14 @@ def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
 def pack(place: ReaderPlace, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
     """Encode the first of `values` as messages of at most `size_max` bytes, for a consumer at `place`.
 
-    A message has one record; a compressed one has several if that reduces the debt. If not even the first
-    message fits, it is cut at `size_max`: consumers of 0.7 then report that the fetch size is too small. If
-    the next record is so far after `place` that its message does not fit, a compressed message without
-    records moves the consumer nearer.
+    A message has one record; a compressed message has several if that reduces the debt. If not even the first
+    message fits, it is cut at `size_max`: consumers of 0.7 then report that the fetch size is too small. If a
+    gap in the offsets makes the padding larger than `size_max`, a compressed message without records first
+    moves the consumer nearer to the next record.
 
     Raises:
-        NoCodeError: no byte offset can encode the position after the first record. (If that is so for later
-            records, they are left out.)
+        NoCodeError: no byte offset can encode the position after the first record. (Later records without
+            such an offset are left out.)
     """
     pieces: list[bytes] = []
     left, index = size_max, 0
@@ -152,7 +153,9 @@ def _plain(value: Value) -> _Next:
 
 
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
-    """Return a gzip message that contains a message set, compressed if `is_tight` and that saves space."""
+    """Return a gzip message that contains a message set.
+
+    It is compressed if `is_tight` and if that saves space."""
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)
@@ -160,7 +163,7 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
 
 
 def _bundle(place: ReaderPlace, values: Sequence[Value], index: int) -> _Next:
-    """Return the next compressed message: with one value, or with several if there is a debt.
+    """Return the next compressed message: with one value, or with several if the position has a debt.
 
     Each further value in a message reduces the debt, the number of slots that the byte offset is ahead.
     """

@@ -34,36 +34,38 @@ from penstock.protocol.messages.fetch_response import FetchResponse, PartitionDa
 from penstock.records.rows import iter_rows
 
 FETCH_BYTES = 1 << 20
-"""Fetch size in bytes for one partition."""
+"""The fetch size in bytes for each partition."""
 
 ANSWER_BYTES = 8 << 20
-"""Fetch size in bytes for one broker."""
+"""The fetch size in bytes for all partitions of one broker together."""
 
 AT_ONCE = 4
-"""The most fetches from one broker at a time; further ones wait for their turn."""
+"""The most concurrent fetches from one broker; further fetches wait."""
 
 DECODED_BYTES_MAX = 8 << 20
-"""Largest total size of the values that are decoded from one partition at a time."""
+"""The largest total size, in bytes, of the values that are decoded from one partition at a time."""
 
 BATCH_BYTES_MAX = 64 << 20
-"""The largest batch that is fetched again, after a broker before 0.10.1 has cut it."""
+"""The largest batch, in bytes, that is fetched again in full, after a broker before 0.10.1 has returned it
+cut."""
 
 INLINE_BYTES = 32 << 10
-"""Largest size of a partition's records that are decoded on the event loop; larger ones use a thread."""
+"""The largest size, in bytes, of a partition's records that are decoded on the event loop; larger ones use a
+thread."""
 
 KEPT_BYTES_MAX = 64 << 20
-"""Largest total size of the cached values of all partitions."""
+"""The largest total size, in bytes, of the cached values of all partitions."""
 
 KEPT_S = 5.0
 
 VALUE_OVERHEAD_BYTES = 120
 
 ROUNDS = 3
-"""Most attempts of a fetch if leaders have moved."""
+"""The most attempts of a fetch while partition leaders move."""
 
 
 class FoundRecords(NamedTuple):
-    """Records of a partition in order, or the error instead of them."""
+    """The result of reading a partition: its records in order, or an error instead."""
 
     values: Sequence[Value] = ()
     error: PenstockError | None = None
@@ -79,7 +81,7 @@ class _Kept(NamedTuple):
 
 
 class ClusterReader:
-    """Fetches committed records, on one event loop."""
+    """Fetches committed records from the cluster for consumers of Kafka 0.7, on one event loop."""
 
     def __init__(self, client: AsyncClient, topics: ClusterTopics) -> None:
         self._client = client
@@ -130,7 +132,7 @@ class ClusterReader:
     async def _ask(
         self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, FoundRecords]
     ) -> None:
-        """Fetch from one leader. A batch that was cut is fetched again, alone."""
+        """Fetch from one partition leader. A batch that the broker has cut is fetched again, alone."""
         size_max, left = FETCH_BYTES, dict(places)
         while left:
             try:
@@ -230,7 +232,7 @@ class ClusterReader:
 
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
-    """Return True if a refresh of metadata may help against an error."""
+    """Return True if a refresh of the metadata may resolve an error."""
     return error is not None and judge(error) is RetryVerdict.REFRESH
 
 

@@ -1,4 +1,4 @@
-"""A cluster as the partitions of one broker of Kafka 0.7.
+"""Presents the partitions of a cluster as those of a single Kafka 0.7 broker.
 
 Message sets become records without keys, and values of records become messages. Byte offsets encode positions
 in the cluster (see `gateway.v07.offsets`). If a failure may be temporary, such as an unreachable cluster or a
@@ -30,28 +30,29 @@ from penstock.v07.topics import InvalidTopic, WrongPartition
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME, Error, FetchPart, OffsetsPart, ProducePart
 
 RESPONSE_BYTES_MAX = 4 << 20
-"""Largest size of a response, unless its only message is larger."""
+"""The largest size of a response in bytes, unless its only message is larger."""
 
 MESSAGE_BYTES_MAX = 128 << 20
-"""The largest message that is made of a record, including its padding."""
+"""The largest message, in bytes including its padding, that is made of a record."""
 
 SAME_PARTITION_MAX = 8
-"""Most fetches of the same partition in one request; further ones get no messages."""
+"""The most fetches of one partition in a single request; further ones get no messages."""
 
 OFFSETS_MS = 10_000
-"""Timeout in milliseconds for the cluster to return a partition's offset for a time."""
+"""The timeout in milliseconds for looking up a partition's offset for a time in the cluster (ListOffsets)."""
 
 SAMPLE = 100
-"""Number of records at the end of a partition whose sizes decide the size of its slots."""
+"""The number of records at the end of a partition whose sizes determine the size of the partition's slots."""
 
 SAMPLE_BYTES_MAX = 64 << 10
-"""The largest slot that a single large record causes. Beyond that the average decides."""
+"""The largest slot, in bytes, that a single large record can cause. Above it, the average record size
+determines the slot size."""
 
 NOTHING: Answer = (Error.NONE, None)
 
 
 class ClusterStore:
-    """The partitions that the listener for Kafka 0.7 serves, on one event loop."""
+    """The partitions that the listener for Kafka 0.7 serves to its clients. For one event loop."""
 
     def __init__(
         self,
@@ -69,8 +70,8 @@ class ClusterStore:
     ) -> None:
         """Serve the cluster of `client` through `reader` and `writer`.
 
-        `message_bytes_max` is 0.7's `max.message.size`, `slot_bits` the least size of slots, in bits. `form`
-        is the form of messages: `WRAPPED` or `PLAIN`.
+        `message_bytes_max` is 0.7's `max.message.size`; `slot_bits` is the exponent of the least slot size, a
+        power of two. `form` is the form of messages: `WRAPPED` or `PLAIN`.
         """
         self._client = client
         self._topics = topics
@@ -83,19 +84,20 @@ class ClusterStore:
         self._form = form
         self._dice = dice or random.Random()
         self._chosen: dict[TopicPartition, int] = {}
-        """Slot sizes in bits of partitions that consumers use, so that their byte offsets stay comparable."""
+        """A dict from a partition that consumers use to the exponent of its slot size, which stays so that
+        byte offsets remain comparable."""
 
     # --- produce ----------------------------------------------------------------------------------------
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part` with a random partition if it has none. Raises the errors of `ClusterWriter`."""
+        """Return `part`; if it has no partition, add a random one. Raises the errors of `ClusterWriter`."""
         self._counts.sets += 1
         return await self._writer.choose_partition(part)
 
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
     ) -> None:
-        """Produce a message set.
+        """Produce the messages of a Kafka 0.7 message set to the cluster.
 
         A set with a message that is too large is dropped and logged, as 0.7 does.
         """
@@ -238,7 +240,7 @@ class ClusterStore:
         """Return byte offsets for a Kafka 0.7 OFFSETS request: the requested one, then the earliest one.
 
         Raises:
-            InvalidTopic, WrongPartition: there can be no such partition.
+            InvalidTopic, WrongPartition: the topic name is invalid, or the topic has no such partition.
             DecodeError: a negative count.
             PenstockError: the cluster does not answer. 0.7 has no error code for that.
         """
@@ -270,7 +272,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """Return a partition's slot size in bits: that of its consumers, or one for its last records."""
+        """Return the exponent of a partition's slot size: the one in use, or one that fits the last records."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
@@ -292,7 +294,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the slot size (in bits) into which each value fits, or most values if some are large."""
+    """Return the exponent of a slot size into which all values fit, or most of them if some are very large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))
