@@ -1,4 +1,4 @@
-"""Schemas of keys and values: a registry client, wire formats, Arrow columns, serializers, and a registry.
+"""Schemas of keys and values: registry client and server, wire formats, Arrow columns and serializers.
 
 Every name is imported on first use.
 """

@@ -23,7 +23,7 @@ ANSWER_BYTES_MAX = 64 << 20
 TIMEOUT_S = 30.0
 CACHED_SCHEMAS_MAX = 10_000
 REFERENCES_MAX = 1_000
-"""The greatest number of schemas that one schema may refer to, directly or indirectly."""
+"""The most schemas that one schema may refer to, directly or indirectly."""
 
 SETTINGS = {
     "url",
@@ -43,7 +43,7 @@ SETTINGS = {
 class RegistryError(PenstockError):
     """Raised if a registry refuses a request.
 
-    `status` is the HTTP status, `code` the error code of the registry (40401: no such subject, 42201: an
+    `status` is the HTTP status, `code` the registry's error code (40401: no such subject, 42201: an
     invalid schema, 409: an incompatible schema ...).
     """
 
@@ -54,7 +54,7 @@ class RegistryError(PenstockError):
 
 
 class Finder(Protocol):
-    """The methods of a registry client that decoding needs."""
+    """The interface of an object that looks up schemas for decoding, such as a registry client."""
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema with an id; raise `RegistryError` if the registry has none."""
@@ -66,11 +66,13 @@ class Finder(Protocol):
         """Return a version of a subject; raise `RegistryError` if it does not exist."""
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, by reference name."""
+        """Return the schemas that a schema refers to, as a dict from reference names."""
 
 
 class RegistryClient:
-    """A client of a schema registry. It caches what never changes: schemas by id and GUID, numbered versions.
+    """A client of a schema registry.
+
+    It caches schemas by id and GUID, and numbered versions, which never change.
 
     >>> registry = RegistryClient("http://localhost:8081")
     >>> registry.register("orders-value", Schema('"string"'))
@@ -91,7 +93,8 @@ class RegistryClient:
             raise ConfigError(f"a registry client has no setting {min(unknown)!r}; it has {sorted(SETTINGS)}")
         self._urls = _urls(settings.get("url"))
         self.id_bytes = _id_bytes(settings.get("id.bytes", 4))
-        """The size of ids in front of values, in bytes: 4, or 8 if Apicurio's serializers write long ids."""
+        """The size in bytes of the schema ids in front of values: 4, or 8 if Apicurio's serializers write
+        long ids."""
         self._timeout_s = float(settings.get("timeout", TIMEOUT_S))
         self._context = _context(settings, self._urls)
         self._authorization = _authorization(settings, self._urls[0])
@@ -145,7 +148,7 @@ class RegistryClient:
             return found
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, directly or indirectly, by reference name.
+        """Return the schemas that a schema refers to, directly or indirectly, in a dict by reference name.
 
         A schema comes after the schemas that it refers to. Raises the errors of `version`, and `DecodeError`
         if there are too many references.
@@ -189,7 +192,7 @@ class RegistryClient:
     def is_compatible(
         self, subject: str, schema: Schema, version: int | str = "latest"
     ) -> tuple[bool, list[str]]:
-        """Compare a schema with a version of a subject; return True if compatible, and the incompatibilities.
+        """Compare a schema with a version of a subject; return (is compatible, list of incompatibilities).
 
         Raises the errors of `version`.
         """
@@ -213,7 +216,8 @@ class RegistryClient:
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete a subject, and return its version numbers.
 
-        A permanent deletion is possible only after a plain one. Raises the errors of `version`.
+        A subject must be deleted normally before it can be deleted permanently. Raises the errors of
+        `version`.
         """
         query = {"permanent": "true"} if permanent else {}
         found = [int(each) for each in self._ask("DELETE", f"/subjects/{_quoted(subject)}", query=query)]
@@ -404,7 +408,9 @@ def _authorization(settings: Mapping[str, Any], url: str) -> str | None:
 
 
 def _context(settings: Mapping[str, Any], urls: Sequence[str]) -> ssl.SSLContext | None:
-    """Return the TLS context, or None if no URL or setting needs it: reading certificates takes 20 ms."""
+    """Return the TLS context, or None if neither a URL nor a setting needs one.
+
+    Reading certificates takes 20 ms."""
     is_asked_for = any(name.startswith("ssl.") for name in settings)
     if not is_asked_for and not any(urllib.parse.urlsplit(url).scheme == "https" for url in urls):
         return None

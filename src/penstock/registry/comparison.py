@@ -1,4 +1,4 @@
-"""Compares two schemas: finds the parts that differ, and why one cannot read values of the other."""
+"""Compares two schemas: lists their differences, and reasons why one cannot read values of the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ References = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """One part in which two schemas differ, such as ``customer.email``: old and new form, None if missing."""
+    """One difference between two schemas: the path, such as ``customer.email``, and its old and new form.
+
+    A form is None if the schema lacks the part."""
 
     place: str
     old: str | None
@@ -37,7 +39,7 @@ class SchemaDifference:
 def differences(
     old: Schema, old_references: References, new: Schema, new_references: References
 ) -> list[SchemaDifference]:
-    """Return the parts in which two schemas differ, in the order of the new schema, removed parts last.
+    """Return the differences between two schemas, in the order of the new schema, removed parts last.
 
     Raises:
         DecodeError: one of the schemas is invalid, or their types differ.

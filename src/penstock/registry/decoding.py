@@ -1,8 +1,8 @@
-"""Decodes columns of bytes to columns of values: each row by its writer's schema, into one reader's schema.
+"""Decodes columns of bytes to columns of values: each row with its writer's schema, into one reader's schema.
 
-Rows that cannot be decoded are returned separately with a reason, and never become null. The registry is
-asked once for each schema; after `UNKNOWN_IDS_MAX` unknown schema ids, it is not asked about further ids for
-a minute.
+Rows that cannot be decoded are returned separately with a reason, and never become null. Each schema is
+requested from the registry once. After `UNKNOWN_IDS_MAX` unknown schema ids, further ids are not requested
+for a minute.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Decoded:
         return not self.dead.num_rows
 
     def whole(self) -> pa.Array:
-        """Return the values if every row was decoded.
+        """Return the values of all rows.
 
         Raises:
             DecodeError: some rows were not decoded; the message has their count, and the first reason.
@@ -86,18 +86,18 @@ Kind = tuple[SchemaId, tuple[int, ...]]
 
 
 class SchemaReading(Protocol):
-    """Reads the values of one writer's schema into the reader's columns."""
+    """The interface for reading the values of one writer's schema into the reader's columns."""
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
         """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
 
 
 class ValueFormat(Protocol):
-    """A format of values, with the reader's schema."""
+    """The interface of a format of values (Avro, JSON or Protobuf) with a reader's schema."""
 
     @property
     def type(self) -> pa.DataType | None:
-        """Return the Arrow type of the values, or None if it is still to be inferred from values."""
+        """Return the Arrow type of the values, or None if it will be inferred from values."""
 
     def reading(
         self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]
@@ -129,12 +129,12 @@ class Decoder:
     ) -> None:
         """Set up a decoder for a format (``avro``, ``json``, ``protobuf``).
 
-        With a registry, values name their schemas. The reader's schema is `schema`, or the newest version of
-        `subject`, or else the newest that the first column names. Without a registry, values have no prefix,
-        and `schema` is both the writer's and the reader's schema; JSON works without one, and its types are
-        inferred. `message` is the full name of a Protobuf message; the default is the file's first. Schema
-        ids before values have `id_bytes` bytes: 4, or 8 if Apicurio's serializers write long ids; the default
-        is the registry's setting ``id.bytes``.
+        With a registry, each value contains the id of its schema. The reader's schema is `schema`, or the
+        newest version of `subject`, or else the newest schema in the first decoded column. Without a
+        registry, values have no prefix, and `schema` is both the writer's and the reader's schema; JSON works
+        without one, and its types are inferred. `message` is the full name of a Protobuf message; the default
+        is the file's first. Schema ids before values have `id_bytes` bytes: 4, or 8 if Apicurio's serializers
+        write long ids; the default is the registry's setting ``id.bytes``.
 
         Raises:
             ConfigError: the arguments contradict each other.
@@ -179,7 +179,9 @@ class Decoder:
 
     @property
     def unknown_ids(self) -> int:
-        """Return how many schema ids the registry lacks. They are requested again after a minute."""
+        """Return the number of schema ids in decoded values that the registry lacks.
+
+        They are requested again after a minute."""
         return self._unknown
 
     def decode(
@@ -312,7 +314,7 @@ class Decoder:
         return self._finder.schema_by_id(schema_id)
 
     def _use_newest(self, groups: Mapping[Kind, Ints]) -> None:
-        """Make the schema with the highest id in a column the reader's schema, since ids grow with time."""
+        """Make the schema with a column's highest id the reader's schema: newer schemas have higher ids."""
         for kind in sorted((each for each in groups if isinstance(each[0], int)), reverse=True):
             if not isinstance(self._reading_of(kind), str):
                 return
@@ -407,7 +409,7 @@ def _presence(column: pa.Array) -> Any:
 
 
 def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
-    """Return the value of the header `name` by row index; of several headers of a row, the last counts."""
+    """Return a dict from row index to the value of the header `name`; the last of several headers counts."""
     if headers is None:
         return {}
     found: dict[int, bytes] = {}
@@ -432,9 +434,9 @@ def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[i
 def _apicurio_ids(
     headers: pa.Array | pa.ChunkedArray | None, own: str
 ) -> tuple[dict[int, bytes], dict[int, str]]:
-    """Return the schema ids in Apicurio's headers by row, as prefixes of format 0.
+    """Return a dict from row index to the schema id in Apicurio's headers, as a prefix of format 0.
 
-    The second dictionary has the reason for each row whose headers have no usable id.
+    A second dict has the reason for each row whose headers have no usable id.
     """
     found = {}
     reasons = dict.fromkeys(_header_ids(headers, APICURIO_GLOBAL_ID[own]), NO_GLOBAL_IDS)
@@ -450,7 +452,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """Return the rows of each schema, the starts of values after their prefix, and reasons for other rows."""
+    """Return the rows of each schema, the positions after the values' prefixes, and reasons for other rows."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}
@@ -511,7 +513,7 @@ def _by_message(
     named: Mapping[int, bytes],
     dead: dict[int, str],
 ) -> dict[Kind, Ints]:
-    """Return the rows of each Protobuf message type, and move `begins` past the message indexes."""
+    """Return the rows of each Protobuf message type; add the size of the message indexes to `begins`."""
     found: dict[Kind, Ints] = {}
     for schema_id, rows in groups.items():
         has_byte = begins[rows] < ends[rows]
@@ -561,7 +563,7 @@ def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[
 
 
 def taken_with_nulls(values: pa.Array, places: Ints) -> pa.Array:
-    """Return the values at `places`, with a null for each negative place.
+    """Return the values at the indices `places`, with a null for each negative index.
 
     Arrow's own `take` also puts nulls into the fields of struct values, even into fields that are declared
     not nullable, and such an array cannot be written to Parquet.

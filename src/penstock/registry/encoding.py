@@ -48,17 +48,17 @@ def to_schema(
     """Return the rows of a column as bytes, each with its schema's id in front; nulls stay nulls.
 
     Args:
-        column: an array of structs, or of any other type that the schema has.
-        format: ``"avro"``, ``"json"`` or ``"protobuf"``; the latter needs structs.
+        column: an array of structs, or of another type that the schema describes.
+        format: ``"avro"``, ``"json"`` or ``"protobuf"``; Protobuf needs structs.
         registry: the URL of a registry, its settings, or a client. The schema is registered there.
         topic: the topic, from which the subject is derived.
         schema: the schema to write; by default it is derived from the column's type.
-        is_key: whether the bytes are keys.
+        is_key: True if the values are record keys.
         conf: settings of serializers.
         message: the full name of a Protobuf message of `schema`; by default the file's first.
 
     Raises:
-        ConfigError: the format is unknown, or a type of the column has no counterpart in it.
+        ConfigError: the format is unknown, or a type of the column has no counterpart in the format.
         EncodeError: a row does not fit the schema.
         RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
     """
@@ -125,7 +125,9 @@ def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object
 
 
 def avro_schema(kind: pa.DataType, name: str = "value") -> Any:
-    """Return an Avro schema for an Arrow type. Fields, items and map values may be null, the whole value not.
+    """Return an Avro schema for an Arrow type.
+
+    Fields, items and map values are nullable, the type itself not.
 
     Raises:
         ConfigError: Avro has no counterpart of a type.

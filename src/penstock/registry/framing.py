@@ -4,9 +4,9 @@ Format 0 is the byte 0, the schema's id in four bytes, and the value; a Protobuf
 message type after the id. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID; Confluent's
 serializers put it into a header, and leave the value unchanged.
 
-Apicurio's serializers write format 0, also with ids of eight bytes, or put the id into a header of eight
-bytes: either the content id, which Apicurio Registry's Confluent interface also uses, or the global id, which
-that interface does not have.
+Apicurio's serializers write format 0, also with ids of eight bytes, or put an id of eight bytes into a
+header. It is either the content id, which Apicurio Registry's Confluent interface also uses, or the global
+id, which that interface does not have.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ GUID_BYTES = 17
 KEY_HEADER = "__key_schema_id"
 VALUE_HEADER = "__value_schema_id"
 APICURIO_CONTENT_ID = {KEY_HEADER: "apicurio.key.contentId", VALUE_HEADER: "apicurio.value.contentId"}
-"""The names of Apicurio's headers with content ids, by the names of Confluent's headers with schema ids."""
+"""A dict from the names of Confluent's headers with schema ids to the names of Apicurio's headers with
+content ids."""
 APICURIO_GLOBAL_ID = {KEY_HEADER: "apicurio.key.globalId", VALUE_HEADER: "apicurio.value.globalId"}
 ID_SIZES = (4, 8)
-"""The sizes in bytes of an id in front of a value: Confluent's, and Apicurio's `Legacy8ByteIdHandler`'s."""
+"""The possible sizes in bytes of an id in front of a value: Confluent's, and that of Apicurio's
+`Legacy8ByteIdHandler`."""
 MESSAGE_INDEXES_MAX = 64
-"""The greatest number of message indexes: the nesting depth of a Protobuf value's message type."""
+"""The most message indexes in front of a value: the greatest nesting depth of a Protobuf message type."""
 
 
 SchemaId = int | uuid.UUID
@@ -93,7 +95,7 @@ Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | str | None]] 
 
 
 def header_value(headers: Headers, name: str) -> bytes | None:
-    """Return the value of the last header called `name`, or None if there is none."""
+    """Return the value of the last header with the name `name`, or None if there is none."""
     found: bytes | None = None
     for key, value in headers.items() if isinstance(headers, Mapping) else headers or ():
         if key == name and value is not None:
@@ -155,7 +157,7 @@ def read_index(data: bytes, at: int) -> tuple[int, int]:
 
 
 def message_indexes(path: Sequence[int]) -> bytes:
-    """Return the encoded path of a Protobuf message type; the first message of a file is one byte 0."""
+    """Return the encoded path of a Protobuf message type; it is a single 0 byte for a file's first message."""
     if list(path) == [0]:
         return b"\0"
     return encode_varint(len(path)) + b"".join(map(encode_varint, path))

@@ -1,4 +1,4 @@
-"""Encodes rows given as JSON text as Avro, JSON or Protobuf, with a schema of a registry."""
+"""Encodes rows given as JSON text to Avro, JSON or Protobuf, with a schema from a registry."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class JsonRows:
         Args:
             format: ``"avro"``, ``"json"`` or ``"protobuf"``.
             registry: the registry that has the schema, or in which it is registered.
-            schema: the schema to write, which is registered; by default the subject's newest.
-            subject: by default ``<topic>-value`` or ``<topic>-key``.
-            is_key: whether the rows are keys.
+            schema: the schema to encode with, which is registered; by default the subject's newest.
+            subject: the subject of the schema; by default ``<topic>-value`` or ``<topic>-key``.
+            is_key: True if the rows are record keys.
             message: the full name of a Protobuf message; by default the file's first.
 
         Raises:

@@ -1,6 +1,6 @@
-"""Dataclasses and pydantic models as rows: their schemas by type hints, and conversion to dictionaries.
+"""Dataclasses and pydantic models as rows: their schemas, from type hints, and conversion to dictionaries.
 
-Such a class can be given in place of a schema. Fields keep their names, or the aliases of a pydantic model;
+Such a class can be given instead of a schema. Fields keep their names, or the aliases of a pydantic model;
 the default of a field becomes the schema's default.
 """
 
@@ -73,8 +73,7 @@ def is_model(kind: object) -> bool:
 def as_dict(row: Any) -> Any:
     """Convert a dataclass or a pydantic model, including nested ones, to dictionaries.
 
-    Members of an enum become symbols, sets and tuples become lists. Other rows, and rows that are
-    dictionaries, stay unchanged.
+    Members of an enum become symbols, sets and tuples become lists. Rows of other types stay unchanged.
     """
     return row if type(row) is dict else _plain(row)
 
@@ -283,7 +282,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type hint without `Annotated`, and the annotations."""
+    """Return the type inside `Annotated`, and the annotations; other type hints stay unchanged."""
     said: tuple[Any, ...] = ()
     while typing.get_origin(hint) is typing.Annotated:
         said += hint.__metadata__
@@ -292,7 +291,7 @@ def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal from its annotations: a pair, or pydantic's `Field`."""
+    """Return (precision, scale) of a decimal from its annotations: a pair, or pydantic's `Field`."""
     found: dict[str, int] = {}
     for each in said:
         if isinstance(each, tuple) and len(each) == 2:
@@ -405,7 +404,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Convert a value of a union: to the class whose fields the value has, or to the first type that fits."""
+    """Convert a value to a type of a union: the class with the value's fields, or the first type that fits."""
     if value is None:
         return None
     others = [each for each in hints if each is not type(None)]

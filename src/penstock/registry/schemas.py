@@ -16,7 +16,7 @@ TYPES = (AVRO, JSON, PROTOBUF)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to another schema: the name used in the text, and the subject and version it stands for."""
+    """A reference to another schema: its name in the schema's text, and the subject and version it means."""
 
     name: str
     subject: str
@@ -63,7 +63,7 @@ class RegisteredSchema:
 
 
 def references_in(found: object) -> tuple[Reference, ...]:
-    """Return the references of a schema from ``references`` in the JSON of a request or an answer.
+    """Return the references in the member ``references`` of a request's or an answer's JSON.
 
     Raises:
         DecodeError: the references are malformed.

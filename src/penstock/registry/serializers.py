@@ -1,13 +1,13 @@
 """Serializers and deserializers of rows, with the names, arguments and settings of Confluent's for Python.
 
-Each is called with a value and a `SerializationContext`. Penstock's producers and consumers call a function
-of one argument, which `bound` makes:
+Serializers and deserializers are called with a value and a `SerializationContext`. Penstock's producers and
+consumers call a function of one argument, which `bound` makes:
 
     Producer(..., value_serializer=AvroSerializer(registry, text).bound("orders"))
 
 Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or objects that `to_dict` converts. A
-dataclass or a model can be given in place of a schema: its type hints define the schema, and values are read
-as its instances.
+dataclass or a model can be given instead of a schema: its type hints define the schema, and deserializers
+return its instances.
 """
 
 from __future__ import annotations
@@ -80,13 +80,14 @@ class _Settings:
         self._own = strategy if callable(strategy) else None
         self._named = None if callable(strategy) else strategy_named(strategy)
         self.is_by_name = self._own is None
-        """True with a named strategy, whose subject depends only on topic, field and record name."""
+        """True for one of the three built-in strategies, whose subject depends only on topic, field and
+        record name."""
         self.in_header = found.get("schema.id.serializer", "prefix") == "header"
         if found.get("schema.id.serializer", "prefix") not in ("prefix", "header"):
             raise ConfigError("schema.id.serializer is prefix or header")
 
     def subject(self, context: SerializationContext, record: str | None) -> str:
-        """Return the subject of a value by the subject name strategy."""
+        """Return the subject for a value, as the subject name strategy defines it."""
         if self._own is not None:
             return str(self._own(context, record))
         assert self._named is not None
@@ -101,14 +102,15 @@ def _truth(found: Mapping[str, Any], name: str) -> bool:
 
 
 GivenSchema = str | Schema | type
-"""A schema as an argument: its text, a `Schema`, or a dataclass or pydantic model that defines it."""
+"""The type of a schema argument: schema text, a `Schema`, or a dataclass or pydantic model that defines it.
+"""
 
 
 def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
-    """Return the schema of an argument: a schema, its text, or a class from which it is derived.
+    """Return the schema of an argument: a `Schema`, schema text, or a class from which a schema is derived.
 
     Raises:
-        ConfigError: the argument is none of these, or a field of the class has no type in the format.
+        ConfigError: the argument has another type, or a field of the class has no type in the format.
     """
     if given is None or isinstance(given, Schema):
         return given
@@ -120,7 +122,7 @@ def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
 
 
 def _maker_of(given: object) -> Callable[[Any, SerializationContext], Any] | None:
-    """Return a function that converts dictionaries to instances of `given`, or None if it is no model."""
+    """Return a function that converts dictionaries to instances of `given`, or None if it is not a model."""
     return (lambda found, _: row_of(given, found)) if is_model(given) else None
 
 
@@ -220,11 +222,11 @@ class _Serializer(ABC):
 
     @abstractmethod
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
-        """Return the encoded value, and the path of its Protobuf message type."""
+        """Return the encoded value without prefix, and the path of its Protobuf message type."""
 
 
 class _Deserializer(ABC):
-    """The base of all deserializers: finds the writer's schema of a value, and where the value begins."""
+    """The base of all deserializers: finds a value's writer schema, and the position where the value begins."""
 
     def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
         self._registry = RegistryClient(registry) if isinstance(registry, str) else registry
@@ -238,7 +240,7 @@ class _Deserializer(ABC):
 
     @abstractmethod
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """Return the decoded value of some bytes."""
+        """Return the value that is encoded in some bytes."""
 
     def _framing(self, data: bytes, context: SerializationContext) -> framing.Framed:
         id_bytes = 4 if self._registry is None else self._registry.id_bytes
@@ -357,7 +359,7 @@ class AvroSerializer(_Serializer):
 
 
 class AvroDeserializer(_Deserializer):
-    """Decodes Avro to dictionaries, by the writer's schema, or by the reader's schema `schema_str`."""
+    """Decodes Avro to dictionaries in the writer's schema, or in the reader's schema `schema_str`."""
 
     def __init__(
         self,
@@ -431,7 +433,7 @@ def _validator(registry: RegistryClient | None, schema: Schema) -> Any:
 
 
 class JSONSerializer(_Serializer):
-    """Encodes rows as JSON, checked by their JSON Schema.
+    """Encodes rows as JSON, and validates them with their JSON Schema.
 
     Arguments are those of ``confluent_kafka``'s class.
     """
@@ -495,7 +497,7 @@ def _validate(
 
 
 class JSONDeserializer(_Deserializer):
-    """Decodes JSON, checked by `schema_str` or by the writer's schema."""
+    """Decodes JSON, and validates it with `schema_str` or with the writer's schema."""
 
     def __init__(
         self,
@@ -594,7 +596,7 @@ class ProtobufSerializer(_Serializer):
 
 
 class ProtobufRowSerializer(_Serializer):
-    """Encodes dictionaries as messages of a schema given as text, by the messages' constructors."""
+    """Encodes dictionaries as Protobuf messages of a schema that is given as text."""
 
     type = PROTOBUF
 
@@ -639,7 +641,9 @@ class ProtobufRowSerializer(_Serializer):
 
 
 class ProtobufDeserializer(_Deserializer):
-    """Decodes messages of a generated class; the schema id in front is skipped, as Protobuf allows."""
+    """Decodes messages of a generated class.
+
+    The schema id in front is skipped, since Protobuf needs no schema."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Avro: schemas, programs that resolve them for a fast loop, compatibility checks, and rows."""
+"""Avro: parsing and resolution of schemas, compiled reading and writing, and compatibility checks."""

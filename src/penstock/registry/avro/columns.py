@@ -1,4 +1,4 @@
-"""Reads Avro values of one writer's schema into Arrow columns, and gives reasons for undecoded rows."""
+"""Reads Avro values of one writer's schema into Arrow columns, and collects reasons for undecodable rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
 ROWS = 1 << 13
-"""The number of rows that are read before arrays are made of them: their numbers fit into a core's cache."""
+"""The number of rows that are read before Arrow arrays are made of them: so many rows fit into a CPU cache.
+"""
 
 STORE_NUMBERS_MAX = 1 << 25
 """The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
@@ -27,7 +28,7 @@ STORE_NUMBERS_MAX = 1 << 25
 def read_columns(
     program: AvroProgram, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
 ) -> tuple[pa.Array, Ints]:
-    """Decode rows, and return their values and the indices of the rows that decoded.
+    """Decode rows from bytes, and return their values and the indices of the decoded rows.
 
     Row `i` is ``data[starts[i] : ends[i]]``. The function sets ``reasons[i]`` to a code of `REASONS` if the
     row cannot be decoded.

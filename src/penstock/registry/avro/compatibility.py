@@ -29,7 +29,7 @@ def incompatibilities(reader: Type, writer: Type) -> list[str]:
 
 
 class _Checker:
-    """Compares two types recursively, and keeps the pairs compared so far, since types may be recursive."""
+    """Compares two types recursively; stores the compared pairs, because types may be recursive."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

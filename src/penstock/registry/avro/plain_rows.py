@@ -38,7 +38,7 @@ def avro_row(value: Any, kind: Type, place: str = "$") -> Any:
     """Convert a parsed JSON value to the Python value that fastavro encodes as type `kind`.
 
     Raises:
-        EncodeError: the value does not fit the type; the message names the place in the value.
+        EncodeError: the value does not fit the type; the message has the path in the value.
     """
     if isinstance(kind, Union):
         return _branch(value, kind, place)
@@ -122,7 +122,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 
 def _tagged(made: Any, branch: Type) -> Any:
-    """Pair a record's row with the record's name, by which fastavro selects the branch of a union."""
+    """Return (record name, row), by which fastavro selects the branch of a union for a record."""
     return (branch.name, made) if isinstance(branch, AvroRecord) else made
 
 

@@ -1,4 +1,4 @@
-"""Schema resolution: compiles a writer's and a reader's schema to a program for the loop that reads values.
+"""Avro schema resolution: compiles writer's and reader's schema to a program for the loop that reads values.
 
 The rules are those of Avro's specification: fields are matched by name or alias, missing fields get defaults,
 numbers are widened, bytes become text, symbols are matched by name. A schema that can never be resolved is an
@@ -72,7 +72,7 @@ class UnresolvableError(SchemaError):
 
 @dataclass(frozen=True)
 class AvroProgram:
-    """The operations that the loop `read_avro` runs, and the tree of columns that the operations fill."""
+    """The operations that the compiled loop `read_avro` executes, and the tree of columns that it fills."""
 
     ops: Any
     tables: Any
@@ -110,7 +110,7 @@ def arrow_type(reader: Type) -> pa.DataType:
 
 
 def optional_branch(made: Type) -> Type | None:
-    """Return type T of a union of null and T, or None for any other type."""
+    """Return the type T if a type is a union of null and T; return None for any other type."""
     if isinstance(made, Union) and len(made.branches) == 2:
         others = [branch for branch in made.branches if branch.kind != "null"]
         return others[0] if len(others) == 1 else None
@@ -127,7 +127,7 @@ def branch_labels(branches: tuple[Type, ...]) -> list[str]:
 
 
 class _Compiler:
-    """Emits the operations of a program, and fills in jump and call targets once they are known."""
+    """Emits the operations of an `AvroProgram`, and inserts jump and call targets once they are known."""
 
     def __init__(self) -> None:
         self.ops: list[int] = []
@@ -140,7 +140,7 @@ class _Compiler:
     # --- the tree of columns ---
 
     def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> ColumnNode:
-        """Allocate the columns of a reader's type in a group of rows, and return the type's node."""
+        """Allocate columns for a type of the reader in a group of rows, and return the `ColumnNode`."""
         if len(self.layout.group_of) > COLUMNS_MAX:
             raise SchemaError(f"the schema has more than {COLUMNS_MAX:,} columns")
         if isinstance(made, Union):
@@ -294,7 +294,7 @@ class _Compiler:
         )
 
     def _enter(self, reader: Union, node: ColumnNode, branch: Type) -> ColumnNode:
-        """Emit operations that mark `branch` as the branch present in the reader's union; return its node."""
+        """Emit operations that select `branch` of the reader's union, and return the node of the branch."""
         if node.valid != nodes.NO_COLUMN:
             self.emit(op.SET, node.valid, node.group, 1)
         others = [each for each in reader.branches if each.kind != "null"]
@@ -420,7 +420,7 @@ class _Compiler:
         return known
 
     def write_skippers(self) -> None:
-        """Emit subroutines that read past recursive records, and set the targets of the calls to them."""
+        """Emit subroutines that skip recursive records, and set the targets of the calls to them."""
         while self._calls:
             at, record = self._calls.pop()
             if id(record) not in self._skippers:
@@ -434,7 +434,7 @@ class _Compiler:
     # --- defaults ---
 
     def default(self, reader: Type, node: ColumnNode, value: Any) -> None:
-        """Emit operations that store a default value. Zero, empty text and null need no operation."""
+        """Emit operations that store a default value. Zero, an empty string and null need no operation."""
         if isinstance(reader, Union):
             branch = next(each for each in reader.branches if avro.fits_default(each, value))
             if branch.kind != "null":
@@ -507,7 +507,7 @@ def _candidates(writer: Type, reader: Union) -> list[Type]:
 
 
 def _same_units(writer: Type, reader: Type, place: str) -> None:
-    """Raise `UnresolvableError` if the logical types or decimal scales of writer and reader differ."""
+    """Raise `UnresolvableError` if both types have logical types, and these or their scales differ."""
     if writer.logical is None or reader.logical is None:
         return
     if writer.logical != reader.logical or writer.scale != reader.scale:

@@ -1,7 +1,7 @@
-"""Writes rows as Avro with compiled code, from a program of nested tuples for each schema.
+"""Writes rows as Avro with compiled code, which executes a program of nested tuples, made from each schema.
 
-The compiled function takes dictionaries whose values have exactly the schema's types. It leaves all other
-rows to fastavro, so that conversions between types have a single implementation.
+The compiled function takes dictionaries whose values have exactly the schema's types. All other rows are left
+to fastavro, so that conversions between types have a single implementation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ NODES_MAX = 5_000
 Program = tuple[Any, ...]
 
 write_row: Any = getattr(LIBRARY, "write_avro_row", None)
-"""``write_row(program, row, prefix)`` returns prefix and row as bytes, or None if fastavro must write it."""
+"""``write_row(program, row, prefix)`` returns the prefix followed by the encoded row, or None if fastavro
+must write it."""
 
 
 class _Uncompiled(Exception):
@@ -41,7 +42,7 @@ class _Uncompiled(Exception):
 def row_program(text: str, referenced: Iterable[str]) -> Program | None:
     """Return the program with which `write_row` encodes rows of a schema, or None if only fastavro can.
 
-    It is None if the schema is recursive or has a union of several types, if the compiled function is
+    The result is None if the schema is recursive or has a union of several types, if the compiled function is
     missing, or if the application has registered its own logical types with fastavro.
     """
     if write_row is None or not _has_plain_types():

@@ -18,13 +18,13 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 SCHEMA_BYTES_MAX = 4 << 20
 NESTING_MAX = 100
 TYPES_MAX = 20_000
-"""The greatest number of types in a schema. The type of each field, item and branch counts as one."""
+"""The most types that a schema may have. The type of each field, item and branch counts as one."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class SchemaError(DecodeError):
-    """Raised if a text is not a valid schema; the message has the place and the reason."""
+    """Raised if a text is not a valid schema; the message has the path in the schema and the reason."""
 
 
 class _NoDefault:
@@ -37,7 +37,7 @@ NO_DEFAULT = _NoDefault()
 
 @dataclass(eq=False)
 class Type:
-    """A type: `kind` is its Avro type, such as ``record``; `logical` is its logical type, or None."""
+    """An Avro type: `kind` is its name, such as ``record``; `logical` is its logical type, or None."""
 
     kind: str
     logical: str | None = None
@@ -47,7 +47,7 @@ class Type:
 
 @dataclass(eq=False)
 class NamedType(Type):
-    """A type with a name: a record, an enum or a fixed."""
+    """An Avro type that has a name: a record, an enum or a fixed."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class NamedType(Type):
 
 @dataclass(eq=False)
 class AvroField:
-    """A field of a record."""
+    """A field of an Avro record."""
 
     name: str
     type: Type
@@ -77,7 +77,7 @@ class AvroRecord(NamedType):
 
 @dataclass(eq=False)
 class Enum(NamedType):
-    """An enum; a reader uses `default` in place of a symbol that only the writer's enum has."""
+    """An enum; a reader uses `default` for a symbol that only the writer's enum has."""
 
     symbols: tuple[str, ...] = ()
     default: str | None = None
@@ -85,28 +85,28 @@ class Enum(NamedType):
 
 @dataclass(eq=False)
 class AvroFixed(NamedType):
-    """A value of a fixed number of bytes."""
+    """The Avro type ``fixed``: values of a fixed number of bytes."""
 
     size: int = 0
 
 
 @dataclass(eq=False)
 class AvroArray(Type):
-    """An array of items of one type."""
+    """The Avro type ``array``: items of one type."""
 
     items: Type = field(default_factory=lambda: Type("null"))
 
 
 @dataclass(eq=False)
 class Map(Type):
-    """A map from strings to values of one type."""
+    """The Avro type ``map``: from strings to values of one type."""
 
     values: Type = field(default_factory=lambda: Type("null"))
 
 
 @dataclass(eq=False)
 class Union(Type):
-    """A union: a value has one of several types."""
+    """An Avro union: its values have one of several types."""
 
     branches: tuple[Type, ...] = ()
 
@@ -140,7 +140,7 @@ def loaded(text: str) -> Any:
 
 
 class _Parser:
-    """Parses schemas in turn; each can use the names that earlier schemas define."""
+    """Parses several Avro schemas; each can use the names that earlier ones define."""
 
     def __init__(self) -> None:
         self._names: dict[str, NamedType] = {}
@@ -203,7 +203,7 @@ class _Parser:
         return Union("union", branches=branches)
 
     def _name(self, found: Mapping[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return a type's full name, the namespace for the names inside it, and its full aliases."""
+        """Return a type's full name, the namespace of the names inside the type, and its full aliases."""
         name = found.get("name")
         if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
             raise SchemaError(f"{place}: {name!r} is no name of a type")
@@ -292,7 +292,7 @@ _LOGICAL = {
 
 
 def _logical(made: Type, found: Mapping[str, Any], size: int) -> Type:
-    """Set a type's logical type if it is valid for the type; otherwise, as Avro requires, ignore it."""
+    """Set a type's logical type if it is valid for the type; ignore an invalid one, as Avro requires."""
     logical = found.get("logicalType")
     if logical not in _LOGICAL.get(made.kind, ()):
         return made
@@ -364,7 +364,7 @@ def fits_default(made: Type, default: Any) -> bool:
 
 
 def as_json(made: Type, known: set[str] | None = None) -> Any:
-    """Return a type's schema as JSON, with each named type defined at its first use and then only named."""
+    """Return a type's schema as JSON; each named type is defined at its first use, and then referred to."""
     known = set() if known is None else known
     if isinstance(made, NamedType):
         if made.name in known:

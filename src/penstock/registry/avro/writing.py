@@ -31,34 +31,36 @@ from penstock.registry.columns import avro_write_kernel as loop
 from penstock.registry.columns.avro_write_kernel import write_avro
 
 ROWS_AT_A_TIME = 1 << 16
-"""The number of rows that one run of the loop writes; memory for their longest possible form is reserved."""
+"""The number of rows that one run of the loop writes; memory for the longest possible encoding is reserved.
+"""
 
 OUTPUT_BYTES_MAX = (1 << 31) - 1
 LISTS_MAX = 64
-"""The greatest nesting depth of lists and maps."""
+"""The greatest nesting depth of lists and maps that is written in bulk."""
 
 Mask = NDArray[np.bool_]
 
 
 class _Unsure(Exception):
-    """Raised if the bulk writer might encode a part of a column in another way than fastavro."""
+    """Raised if the bulk writer might encode some value of a column in a different way than fastavro."""
 
 
 @dataclass
 class _Program:
-    """The operations, the columns that they read, and an upper bound for the size of the output."""
+    """A program of the bulk writer: operations, the columns that they read, and a bound of the output's size."""
 
     ops: list[int] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    """The number of rows, or of items of a list, in each group; group 0 is the rows of the column."""
+    """The number of rows, or of items of a list, in each group; group 0 consists of the rows of the column.
+    """
     pieces: list[NDArray[np.uint8]] = field(default_factory=list)
     bytes: int = 0
     room: int = 0
 
     @property
     def at(self) -> int:
-        """Return the position of the next operation."""
+        """Return the position that the next operation in the program will have."""
         return len(self.ops)
 
     def add(self, op: int, column: int = 0, group: int = 0, c: int = 0, d: int = 0) -> int:
@@ -149,7 +151,7 @@ def _written(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
 def _value(
     program: _Program, column: pa.Array, schema: Type, group: int, alive: Mask, depth: int = 0
 ) -> None:
-    """Append operations that write a column's values, without writing or checking rows outside of `alive`."""
+    """Append operations that write a column's values, for the rows in `alive` only."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if isinstance(schema, Union):
@@ -311,7 +313,7 @@ def _record(
 
 
 def _absent(program: _Program, each: AvroField, group: int) -> None:
-    """Append operations that write null for a field without a column, if null is the field's default."""
+    """Append operations that write null for a field that has no column, if null is the field's default."""
     if each.default is not None or each.default is NO_DEFAULT:
         raise _Unsure
     if isinstance(each.type, Union):

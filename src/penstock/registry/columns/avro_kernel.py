@@ -20,7 +20,7 @@ from penstock.records.kernels.compiled import (
 from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 WIDTH = 6
-"""Numbers of an operation: what it does, and up to five operands."""
+"""The number of integers that encode one operation: the operation code, and up to five operands."""
 
 END = 0
 INT = 1
@@ -52,15 +52,16 @@ ADD = 26
 SIZED = 27
 
 DEPTH_MAX = 256
-"""How many entries the stack has: two for a list, one for a call."""
+"""The number of entries of the stack. A list being read takes two entries, a call one."""
 
 FREE_ITEMS = 1024
-"""Items that a row may have beyond one for each byte: null and empty records take none."""
+"""The number of list items that a row may have beyond one per byte, since null and empty records take no
+bytes."""
 
 
 @kernel
 def undo_row(group_of: Ints, base: Ints, store: Ints, filled: Ints, saved: Ints, caps: Ints) -> None:
-    """Zero everything that a row has stored, and remove its list items."""
+    """Set all numbers that a row has stored back to zero, and remove its list items."""
     for column in range(len(base)):
         group = group_of[column]
         last = min(filled[group] + 1, caps[group])
@@ -87,7 +88,7 @@ def read_avro(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row where the loop stopped, and the full group or -1."""
+    """Read values from `row` on; return the row where the loop stopped, and the number of a full group or -1."""
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

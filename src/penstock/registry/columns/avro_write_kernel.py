@@ -19,7 +19,7 @@ from penstock.records.kernels.compiled import (
 )
 
 WIDTH = 5
-"""Numbers of an operation: what it does, and up to four operands."""
+"""The number of integers that encode one operation: the operation code, and up to four operands."""
 
 END = 0
 NUMBER = 1
@@ -40,7 +40,7 @@ DECIMAL_BYTES = 17
 
 @kernel
 def put_varint(target: Bytes, at: int, number: int) -> int:
-    """Write a number as a zig-zag varint; return the position after it."""
+    """Write a number as a zig-zag varint; return the position after the varint."""
     rest = (number << 1) ^ (number >> 63)
     while rest & -128:
         put_byte(target, at, (rest & 0x7F) | 0x80)
@@ -52,7 +52,7 @@ def put_varint(target: Bytes, at: int, number: int) -> int:
 
 @kernel
 def put_span(target: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
-    """Copy `size` bytes; return the position after them."""
+    """Copy `size` bytes to the output; return the position after these bytes."""
     if size > 16:
         copy_bytes(target, at, data, start, size)
     else:
@@ -63,7 +63,7 @@ def put_span(target: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
 
 @kernel
 def put_decimal(target: Bytes, at: int, low: int, high: int) -> int:
-    """Write a 16-byte integer in the fewest bytes, after their count; return the position after it."""
+    """Write a 16-byte integer as a count and the fewest bytes; return the position after these."""
     sign = high >> 63
     size = 16
     while size > 1:

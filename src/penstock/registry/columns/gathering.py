@@ -33,7 +33,7 @@ MORE = 1.1
 
 
 class Gathering:
-    """Builds the array of a schema, batch by batch."""
+    """Builds one Arrow array for a reader's schema from many batches of rows."""
 
     def __init__(self, root: ColumnNode, rows: int) -> None:
         """Prepare columns for the tree `root`, and for at most `rows` rows."""
@@ -44,7 +44,7 @@ class Gathering:
         self._whole = _Joined(root)
 
     def add(self, store: LoopStore, data: Bytes) -> None:
-        """Add the rows that a loop has stored.
+        """Add the rows that a reading loop has stored in its `LoopStore`.
 
         Raises:
             DecodeError: a column has more bytes than an Arrow array can hold.
@@ -60,7 +60,7 @@ class Gathering:
         self._count += count
 
     def array(self) -> pa.Array:
-        """Return the array of all rows."""
+        """Return one Arrow array with the rows of all batches."""
         if not self._count:
             return pa.nulls(0, self._root.type)
         if self._parts is None:
@@ -70,10 +70,10 @@ class Gathering:
 
 
 class _Part(Protocol):
-    """A column under construction."""
+    """The interface of a column under construction, to which batches of rows are added."""
 
     def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
-        """Add `count` rows of a batch; the first of them becomes row `at` of the column."""
+        """Add `count` rows of a batch; row `at` of the column is the first of them."""
 
     def array(self, count: int) -> pa.Array:
         """Return the column with its first `count` rows."""
@@ -88,7 +88,7 @@ def _part(node: ColumnNode, rows: int) -> _Part:
 
 
 class _Validity:
-    """The validity flags of a column: one per row, False for a null."""
+    """The validity flags of a column under construction: one per row, False for a null."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
@@ -108,7 +108,7 @@ class _Validity:
 
 
 class _Numbers:
-    """A column of numbers or flags, in the width of their type."""
+    """A column of numbers or booleans under construction, in the width of its type."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
@@ -129,7 +129,7 @@ class _Numbers:
 
 
 class _Spans:
-    """A column of text or bytes, whose values are stored one after another."""
+    """A column of text or bytes under construction, whose values are stored one after another."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
@@ -164,7 +164,7 @@ class _Spans:
 
 
 class _Joined:
-    """A column that is neither plain numbers nor text: one array per batch, joined at the end."""
+    """A column of any other type under construction: one array per batch, joined at the end."""
 
     def __init__(self, node: ColumnNode) -> None:
         self._node = node

@@ -3,7 +3,7 @@
 `penstock.registry.json_schema.program` makes the tables. Numbers are stored at ``store[base[column] +
 filled[group]]``, as in the Avro loop; null and missing values stay zero. The loop reads the common forms of
 values. A row with anything else (another type, a number with many digits, a repeated name, invalid JSON) is
-removed and marked, and the caller reads it with Python's parser, which decides.
+removed and marked. The caller then reads the row with Python's parser, whose result counts.
 """
 
 from __future__ import annotations
@@ -23,34 +23,38 @@ from penstock.registry.columns.number_kernels import number_bits, read_number
 from penstock.registry.columns.span_kernels import is_utf8
 
 NODE = 9
-"""Numbers of a node: see `KIND` and the names after it."""
+"""The number of integers in the entry of a node; `KIND` and the following constants are their indices."""
 
 KIND, COLUMN, GROUP, VALID, ITEMS, CHILD, COUNT, SLOTS, MASK = range(NODE)
 
 OBJECT, LIST, MAP, INTEGER, NUMBER, STRING, BOOLEAN, TEXT, NOTHING = range(9)
 
 FIELD = 5
-"""Numbers of a property: where its name begins, its size, its node, the first eight bytes, and their mask."""
+"""The number of integers in a property's entry: start and size of its name, its node, the name's first eight
+bytes, and the mask for them."""
 
 FRAME_NUMBERS = 4
-"""Numbers on the stack for each value that is open: its node, its first item, its serial, the next field."""
+"""The number of integers on the stack for each open value: its node, its first item, its serial number, and
+the next field."""
 
 SKIPPED_DEPTH_MAX = 60
-"""How deep a value is nested that no column holds; one that is deeper is left to Python's parser."""
+"""The greatest nesting depth of a value that is skipped because no column has it; deeper values are left to
+Python's parser."""
 
 MAP_ENTRIES_MAX = 24
-"""How many entries of a map are compared with each other; a larger map is left to Python's parser."""
+"""The most entries of a map that are compared to find equal keys; a larger map is left to Python's parser."""
 
 SCRATCH, SERIAL = range(2)
-"""Numbers that stay from row to row: how much of the scratch is used, and how many objects were opened."""
+"""Indices of numbers that are kept between rows: the used bytes of the scratch buffer, and the count of
+opened objects."""
 
 ODD = 1
-"""The reason of a row that is left to Python's parser."""
+"""The reason code of a row that is left to Python's parser."""
 
 
 @kernel
 def space_end(data: Bytes, at: int, end: int) -> int:
-    """Return the position after white space."""
+    """Return the position after the white space that begins at `at`."""
     while at < end:
         byte = byte_at(data, at)
         if byte > 32 or byte not in (32, 10, 13, 9):
@@ -80,7 +84,7 @@ def hex_at(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_code(scratch: Bytes, to: int, code: int) -> int:
-    """Write a code point as UTF-8; return the position after it."""
+    """Write a code point as UTF-8; return the position after its bytes."""
     if code < 0x80:
         put_byte(scratch, to, code)
         return to + 1
@@ -102,7 +106,7 @@ def put_code(scratch: Bytes, to: int, code: int) -> int:
 
 @kernel
 def unescaped(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[int, int]:
-    """Decode a string with escapes into `scratch`; return the positions after it in both buffers.
+    """Decode a string with escapes into `scratch`; return the positions after the string in both buffers.
 
     The first position is -1 if the string is invalid.
     """
@@ -158,10 +162,10 @@ def unescaped(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[
 
 @kernel
 def read_string(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[int, int, int, int]:
-    """Return start and size of the string whose opening quote is before `at`, its end, and the new `to`.
+    """Return start and size of the string after the quote before `at`, its end, and the new `to`.
 
-    A string with escapes is decoded into `scratch`, and its start is negative: -1 is the first byte of
-    `scratch`. The end is -1 if there is no valid string.
+    A string with escapes is decoded into `scratch` at `to`. Its start is then negative: -1 stands for the
+    first byte of `scratch`. The end is -1 if there is no valid string.
     """
     begin = at
     is_plain = True
@@ -201,7 +205,7 @@ def read_string(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tupl
 
 @kernel
 def literal_end(data: Bytes, at: int, end: int) -> int:
-    """Return the position after null, true or false, or -1 if none of them is at `at`."""
+    """Return the position after the null, true or false that begins at `at`, or -1 if there is none."""
     if end - at >= 4:
         byte = byte_at(data, at)
         second, third, fourth = byte_at(data, at + 1), byte_at(data, at + 2), byte_at(data, at + 3)
@@ -349,7 +353,7 @@ def field_named(
     first_slot: int,
     mask: int,
 ) -> int:
-    """Return the property with a name in the table of an object, or -1 if the object has none."""
+    """Return the index of the property with a name in an object's table, or -1 if there is none."""
     if mask < 0:
         return -1
     slot = name_hash(data, start, size) & mask
@@ -363,7 +367,7 @@ def field_named(
 
 @kernel
 def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last: int) -> bool:
-    """Return True if a map has equal keys, or may have: keys are not compared if many or escaped."""
+    """Return True if a map has equal keys, or might have, because too many or escaped keys are not compared."""
     if last - first > MAP_ENTRIES_MAX:
         return True
     for index in range(first, last):
@@ -418,7 +422,7 @@ def read_json(
     state: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row where the loop stopped, and the full group or -1."""
+    """Read values from `row` on; return the row where the loop stopped, and the number of a full group or -1."""
     groups = len(filled)
     while row < len(starts):
         end = ends[row]

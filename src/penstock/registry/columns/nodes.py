@@ -1,7 +1,7 @@
-"""Output columns: the tree of columns of a reader's schema, and the Arrow arrays of what a loop has stored.
+"""The tree of output columns of a reader's schema, and the conversion of stored numbers to Arrow arrays.
 
-Every node has columns in the store of a loop: one for a number, two for a span of bytes, and one more if the
-node may be null. The items of a list form their own group of rows.
+Every node has columns in the `LoopStore`: one for a number, two for a span of bytes, and one more if the node
+may be null. The items of a list form their own group of rows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ COLUMN_BYTES_MAX = (1 << 31) - 1
 
 @dataclass(eq=False)
 class ColumnNode:
-    """A column of the output, or a part of a column.
+    """A column of the output, or a nested part of a column.
 
-    `column` is the node's first column in the store, `valid` the column with the flags of rows that are not
-    null, `group` the group of its rows, `items` the group of a list's items.
+    `column` is the number of the node's first column in the store, `valid` the number of the column with a
+    flag for each row that is not null. `group` is the number of the group of its rows, `items` of the group
+    of a list's items.
     """
 
     kind: int
@@ -47,12 +48,12 @@ class ColumnNode:
 
     @property
     def nullable(self) -> bool:
-        """Return True if the column may hold nulls."""
+        """True if the column may hold nulls."""
         return self.valid != NO_COLUMN or self.kind == NULL
 
 
 class ColumnLayout:
-    """The allocation of columns to groups of rows, and the constant bytes of default values."""
+    """The assignment of stored columns to groups of rows, and the constant bytes of default values."""
 
     def __init__(self) -> None:
         self.group_of: list[int] = []
@@ -70,14 +71,14 @@ class ColumnLayout:
         return self.groups - 1
 
     def constant(self, data: bytes) -> int:
-        """Add constant bytes, and return their start: a negative number, unlike positions in the data."""
+        """Add constant bytes; return their start, as a negative number to distinguish it from data positions."""
         start = -1 - len(self.constants)
         self.constants += data
         return start
 
 
 class LoopStore:
-    """The numbers that a loop stores, by column.
+    """The numbers that a reading loop stores, in columns.
 
     It grows when a group is full, and is cleared for the next rows.
     """
@@ -97,7 +98,7 @@ class LoopStore:
         self.numbers = np.zeros(int(sizes.sum()), dtype=np.int64)
 
     def grow(self, group: int) -> None:
-        """Double the room of a group, keeping what is stored."""
+        """Double the capacity of a group, and keep the stored numbers."""
         before, base, caps = self.numbers, self.base, self.caps[self.group_of]
         self.caps[group] *= 2
         self._lay_out()
@@ -120,12 +121,12 @@ class LoopStore:
 
     @property
     def size(self) -> int:
-        """Return the capacity of the store, in numbers."""
+        """Return the capacity of the store, in 64-bit numbers."""
         return len(self.numbers)
 
 
 def to_array(node: ColumnNode, store: LoopStore, data: Bytes) -> pa.Array:
-    """Return the Arrow array of a node.
+    """Return the Arrow array for a node, from the numbers that a loop has stored.
 
     Raises:
         DecodeError: the node has more bytes than an Arrow array can hold.
@@ -220,7 +221,7 @@ def _spans(
 
 
 def _symbols(node: ColumnNode, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
-    """Convert enum numbers to an array of symbols; a number without a symbol becomes text, as ``7``."""
+    """Convert enum numbers to an array of symbols; a number without a symbol becomes its digits, as ``7``."""
     known = node.symbols
     if all(key == place for place, key in enumerate(known)):
         texts, indices = list(known.values()), numbers

@@ -1,8 +1,8 @@
 """Converts decimal numbers to the nearest double, exactly.
 
 The algorithm is Daniel Lemire's ("Number Parsing at a Gigabyte per Second", 2021): one or two products with a
-table of powers of five. The few numbers that the algorithm cannot decide, and those that `POWERS` does not
-cover, are left to the caller.
+table of powers of five. The few numbers that the algorithm cannot round with certainty, and those that
+`POWERS` does not cover, are left to the caller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INT64_MIN = -(1 << 63)
 
 
 def _powers() -> Ints:
-    """Return the first 128 bits of each power of five, as high and low words."""
+    """Return the first 128 bits of each power of five, as two lists of high and low 64-bit words."""
     found = []
     for power in range(POWER_MIN, POWER_MAX + 1):
         if power >= 0:
@@ -49,7 +49,7 @@ POWERS = _powers()
 
 @kernel
 def read_number(data: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
-    """Return the digits of a JSON number, its power of ten, the position after it, and its sign.
+    """Return a JSON number's digits as an integer, its power of ten, the position after it, and its sign.
 
     The sign is 0, or -1 for a negative number; for a number without point and exponent, 2 is added. The
     position is -1 if there is no JSON number, if it has more than eighteen digits, or if the data ends with
@@ -112,9 +112,9 @@ def read_number(data: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
 
 @kernel
 def number_bits(number: int, power: int, sign: int, powers: Ints) -> tuple[int, int]:
-    """Return (bits, 1) for the double nearest to ``number * 10**power``, or (0, 0) if undecided.
+    """Return (bits, 1) for the double nearest to ``number * 10**power``, or (0, 0) if that is uncertain.
 
-    `sign` is that of `read_number`: an integer -0 has no sign, as in Python's parser.
+    `sign` is the one that `read_number` returns: an integer -0 has no sign, as in Python's parser.
     """
     if number == 0:
         return (INT64_MIN if sign == -1 else 0), 1

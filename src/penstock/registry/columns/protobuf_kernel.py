@@ -11,7 +11,7 @@ from penstock.registry.columns.avro_kernel import undo_row
 from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 ENTRY = 12
-"""Numbers of a field: see `NUMBER` and the names after it."""
+"""The number of integers in the entry of a field; `NUMBER` and the following constants are their indices."""
 
 NUMBER, WIRE, KIND, COLUMN, GROUP, VALID, ITEMS, SIZES, FRAME, ONEOF, ONEOF_COUNT, PACKABLE = range(ENTRY)
 
@@ -26,18 +26,19 @@ TEXT = 7
 BINARY = 8
 MESSAGE = 9
 WHOLE = 10
-"""A message kept as a span, whose fields are looked at all the same."""
+"""The kind of a message that is stored as a span of bytes, but whose fields are checked nevertheless."""
 
 FRAME_NUMBERS = 4
-"""Numbers on the stack for each message that is open: where it ends, its frame, its list, where it was."""
+"""The number of integers on the stack for each open message: its end, its frame, its list, and the position
+to return to."""
 
 DEPTH_MAX = 100
-"""How deep messages are nested; as in Google's own readers."""
+"""The greatest nesting depth of messages, as in Google's own parsers."""
 
 
 @kernel
 def entry_of(entries: Ints, first: int, count: int, hint: int, number: int) -> int:
-    """Return the place of a field among `count` entries sorted by number, or -1 if it is missing."""
+    """Return the position of a field's entry among `count` entries sorted by field number, or -1."""
     if hint < count and entries[(first + hint) * ENTRY] == number:
         return hint
     low = 0
@@ -55,7 +56,7 @@ def entry_of(entries: Ints, first: int, count: int, hint: int, number: int) -> i
 
 @kernel
 def scalar(data: Bytes, at: int, end: int, kind: int) -> tuple[int, int]:
-    """Return a number and the position after it; the position is a negative reason if it cannot be read."""
+    """Return a number read from a field, and the position after it or a negative reason code."""
     if kind == FIXED64:
         if end - at < 8:
             return 0, -1
@@ -79,7 +80,7 @@ def scalar(data: Bytes, at: int, end: int, kind: int) -> tuple[int, int]:
 
 @kernel
 def skipped(data: Bytes, at: int, end: int, wire: int) -> int:
-    """Return the position after an unknown field, or a negative reason if the field cannot be read."""
+    """Return the position after an unknown field, or a negative reason code if it cannot be read."""
     if wire == 0:
         _, at = unsigned_varint(data, at, end)
         return at
@@ -114,7 +115,7 @@ def read_protobuf(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read messages from `row` on; return the row where the loop stopped, and the full group or -1."""
+    """Read messages from `row` on; return the row where the loop stopped, and a full group's number or -1."""
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

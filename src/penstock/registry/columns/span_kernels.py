@@ -1,6 +1,6 @@
-"""Loops that all formats share: they check UTF-8, concatenate spans of bytes, and read decimals.
+"""Compiled loops for all formats, which check UTF-8, concatenate spans of bytes, and read decimals.
 
-The rules of `penstock.records.kernels` apply: only arrays and integers; the callers check the arguments.
+As in `penstock.records.kernels`, arguments are arrays and integers, and the callers check them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REASONS = {
     BAD_WIRE_TYPE: "a field has another wire type than its schema says",
     BAD_TIME: "a time of day is negative, or not below 24 hours",
 }
-"""What each number means, for people."""
+"""A dict from the code with which a loop rejects a row to the reason in words."""
 
 
 @kernel
@@ -91,7 +91,7 @@ def is_utf8(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a varint as 64 bits, and the position after it.
+    """Return a varint as a 64-bit number, and the position after it.
 
     The position is -1 if the varint does not end, and -2 if it has more than ten bytes or 64 bits.
     """
@@ -141,7 +141,7 @@ def copy_spans(
 
 @kernel
 def read_decimals(data: Bytes, constants: Bytes, starts: Ints, sizes: Ints, count: int, words: Ints) -> None:
-    """Read big-endian two's complement integers of at most 16 bytes as low and high words."""
+    """Read big-endian two's complement integers of at most 16 bytes into pairs of low and high words."""
     for index in range(count):
         start = starts[index]
         size = sizes[index]

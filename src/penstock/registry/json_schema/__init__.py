@@ -1,1 +1,1 @@
-"""JSON: columns by a JSON Schema or by the values themselves, and compatibility of JSON Schemas."""
+"""JSON: columns from a JSON Schema or from the values themselves, and compatibility of JSON Schemas."""

@@ -35,7 +35,7 @@ NEWLINE, BRACE, CLOSING_BRACE = 0x0A, 0x7B, 0x7D
 
 
 class JsonFormat:
-    """JSON with a reader's schema, or with the shape inferred from the first values."""
+    """The JSON implementation of `ValueFormat`: with a reader's schema, or the shape inferred from values."""
 
     def __init__(self, schema: Schema | None, referenced: Mapping[str, Schema]) -> None:
         """Parse the reader's schema, if there is one, with the schemas that it refers to.
@@ -141,7 +141,7 @@ def _table(lines: bytes) -> pa.Table | None:
 def _one_by_one(
     data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: JsonShape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
-    """Read rows with Python's parser; return values and their rows; put reasons for others into `dead`."""
+    """Read rows with Python's parser; return values and their rows; add reasons for other rows to `dead`."""
     values, kept = [], []
     for row in rows.tolist():
         try:

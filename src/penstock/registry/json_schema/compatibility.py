@@ -27,7 +27,7 @@ def incompatibilities(reader: Any, writer: Any, referenced: Mapping[str, Any] | 
 
 
 class _Checker:
-    """Compares two schemas part by part, and collects the incompatibilities."""
+    """Compares two JSON Schemas part by part, and collects the incompatibilities."""
 
     def __init__(self, reader: Any, writer: Any, referenced: Mapping[str, Any]) -> None:
         self.found: list[str] = []

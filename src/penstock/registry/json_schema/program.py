@@ -29,10 +29,12 @@ from penstock.registry.json_schema.shapes import (
 )
 
 ROWS = 1 << 13
-"""The number of rows that are read before arrays are made of them: their numbers fit into a core's cache."""
+"""The number of rows that are read before Arrow arrays are made of them: so many rows fit into a CPU cache.
+"""
 
 STORE_NUMBERS = 1 << 21
-"""The initial capacity of a store, in numbers: with many columns, fewer than `ROWS` rows are read at once."""
+"""The initial capacity of a store, in 64-bit numbers: with many columns, fewer than `ROWS` rows are read at
+once."""
 
 STORE_NUMBERS_MAX = 1 << 25
 """The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
@@ -49,7 +51,7 @@ _SCALARS = {
 
 
 class RowChunk(NamedTuple):
-    """Decoded rows as an array, with their indices `rows`; Python's parser has to read the rows `odd`."""
+    """Decoded rows as an Arrow array, and their indices `rows`. The rows `odd` are left to Python's parser."""
 
     array: pa.Array
     rows: Ints
@@ -57,7 +59,7 @@ class RowChunk(NamedTuple):
 
 
 class JsonProgram:
-    """The tree of columns of a shape, and the tables that control how the loop fills them."""
+    """The tree of columns for a shape of JSON values, and the tables that control how the loop fills them."""
 
     def __init__(self, shape: JsonShape) -> None:
         """Allocate columns and make tables for a shape."""

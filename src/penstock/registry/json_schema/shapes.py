@@ -1,7 +1,7 @@
 """Shapes of JSON values, as Arrow types: derived from a JSON Schema or from values.
 
-A part without a single shape (several types, a recursive type, objects without named properties) is kept as
-JSON text. Null and missing properties are null in every shape.
+A part without a single shape (several types, a recursive type, objects without named properties) stays JSON
+text. Null and missing properties are null in every shape.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class MisfitError(DecodeError):
 
 @dataclass(frozen=True)
 class JsonShape:
-    """The structure of JSON values: a type (`kind`), such as OBJECT, and the shapes of its parts."""
+    """The structure of JSON values: `kind` is their type, such as OBJECT; `children` are the shapes of parts."""
 
     kind: str
     children: tuple[tuple[str, JsonShape], ...] = ()
-    """The properties of an object; one nameless entry for the items of a list or the values of a map."""
+    """The properties of an object, or one entry without name for the items of a list or values of a map."""
 
     @property
     def type(self) -> pa.DataType:
@@ -86,7 +86,7 @@ def shape_of_schema(root: Any, referenced: Mapping[str, Any]) -> JsonShape:
 
 
 class _Reader:
-    """Derives shapes from a schema and its references."""
+    """Derives shapes from a JSON Schema, whose references it resolves."""
 
     def __init__(self, root: Any, referenced: Mapping[str, Any]) -> None:
         self._root = root
@@ -192,7 +192,7 @@ def shape_of_type(kind: pa.DataType) -> JsonShape:
 
 
 def shape_of_value(value: Any) -> JsonShape:
-    """Return the shape of one value."""
+    """Return the shape of one JSON value."""
     if isinstance(value, dict):
         return JsonShape(OBJECT, tuple((key, shape_of_value(each)) for key, each in value.items()))
     if isinstance(value, list):
@@ -210,7 +210,7 @@ def shape_of_value(value: Any) -> JsonShape:
 
 
 def merged(one: JsonShape, other: JsonShape) -> JsonShape:
-    """Return a shape that values of both shapes fit: JSON text if they have nothing in common."""
+    """Return a shape that fits the values of two shapes: JSON text if the shapes have nothing in common."""
     if one == other or other.kind == NOTHING:
         return one
     if one.kind == NOTHING:
@@ -233,7 +233,7 @@ def fitted(value: Any, shape: JsonShape, place: str = "the value") -> Any:
     """Convert a JSON value to the form that an array of the shape's type accepts.
 
     Raises:
-        MisfitError: the value has another shape; the message names the place.
+        MisfitError: the value has another shape; the message has the path in the value.
     """
     if value is None and shape.kind != TEXT:
         return None

@@ -132,7 +132,7 @@ class ColumnTables:
     def _value(
         self, field: FieldDescriptor, group: int, above: tuple[str, ...], entry: list[int]
     ) -> ColumnNode:
-        """Return the node of one value of a field, with its columns in `group`."""
+        """Return the `ColumnNode` for one value of a field, with its columns in `group`."""
         if field.message_type is None:
             wire, kind, stored, arrow = _SCALARS[field.type]
             entry[kernel.WIRE], entry[kernel.KIND] = wire, kind
@@ -159,7 +159,7 @@ class ColumnTables:
         return node
 
     def _skip(self, message: Descriptor) -> int:
-        """Return the number of the frame (a table of fields) with which the loop skips a message."""
+        """Return the number of the table of fields (frame) with which the loop skips a message."""
         known = self._skips.get(message.full_name)
         if known is not None:
             return known

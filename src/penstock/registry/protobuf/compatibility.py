@@ -23,7 +23,7 @@ PROBLEMS_MAX = 100
 
 
 def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[str]:
-    """Return the reasons why `reader` misreads messages of `writer`; an empty list if there are none."""
+    """Return the reasons why `reader` misreads messages of `writer`; an empty list if it reads all correctly."""
     found: list[str] = []
     wanted = dict(_messages(reader))
     for name, message in _messages(writer):
@@ -36,7 +36,7 @@ def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[st
 
 
 def _messages(file: FileDescriptor) -> list[tuple[str, Descriptor]]:
-    """Return all messages except map entries, with their names without the package."""
+    """Return a dict of all messages except map entries, by their names without the package."""
     found: list[tuple[str, Descriptor]] = []
 
     def collect(prefix: str, messages: list[Descriptor]) -> None:

@@ -1,6 +1,6 @@
 """Protobuf schemas: converts ``.proto`` text, or base64 descriptors, to descriptors of messages.
 
-Text is parsed by proto-schema-parser; names are resolved by Google's library.
+The package proto-schema-parser parses text; Google's library resolves names.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def parse_protobuf(text: str, referenced: Mapping[str, str] | None = None) -> Fi
     """Return the descriptor of a file, which can import the files `referenced` by name.
 
     Raises:
-        ProtobufSchemaError: the text is not a schema, or refers to something that does not exist.
+        ProtobufSchemaError: the text is not a schema, or refers to a name that does not exist.
     """
     pool = descriptor_pool.DescriptorPool()
     known: set[str] = set()
@@ -105,7 +105,7 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, known: set[
 
 
 def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
-    """Return the descriptor of a file called `name`; `text` is ``.proto`` text, or a descriptor in base64.
+    """Return the descriptor of a file with the name `name`; `text` is ``.proto`` text or a base64 descriptor.
 
     Raises:
         ProtobufSchemaError: the text is neither a schema nor a descriptor.
@@ -130,7 +130,8 @@ def _serialized(text: str) -> bytes:
 
 
 KEPT_TEXT_MAX = 64 << 10
-"""The greatest length, in characters, of a schema whose parsed form is cached: parsing takes some 10 ms."""
+"""The greatest length, in characters, of a schema whose parsed form is cached, since parsing takes some 10
+ms."""
 
 _kept = lru_cache(maxsize=64)(_serialized)
 
@@ -141,7 +142,7 @@ def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
     from proto_schema_parser.parser import Parser
 
     class RefusingListener(ErrorListener):  # type: ignore[misc]
-        """An error listener that raises what the parser would otherwise print and ignore."""
+        """An error listener that raises the errors that the parser would otherwise print and ignore."""
 
         def syntaxError(self, _recognizer, _symbol, line, column, message, _error):  # type: ignore[no-untyped-def] # noqa: N802
             raise ProtobufSchemaError(
@@ -332,7 +333,7 @@ def path_of(message: Descriptor) -> tuple[int, ...]:
 
 
 def as_text(file: FileDescriptor) -> str:
-    """Return a file's descriptor in base64, which registries accept in place of its text."""
+    """Return a file's descriptor in base64, which registries accept instead of its text."""
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return base64.b64encode(proto.SerializeToString()).decode()
@@ -343,7 +344,7 @@ _NAMES = {number: name for name, number in _SCALARS.items()}
 
 
 def proto_text(file: FileDescriptor) -> str:
-    """Return a file as canonical text, equal for equal descriptors; most options are left out."""
+    """Return a file as canonical text: equal descriptors give equal text. Most options are left out."""
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     is_proto3 = proto.syntax == "proto3"

@@ -46,7 +46,7 @@ _log = logger_named("penstock.registry")
 
 
 class RegistryLog(Protocol):
-    """Stores the records of a registry. When `write` returns, its records have changed the state.
+    """The interface of the log that stores the records of a registry, and of the state made from them.
 
     The state is read and changed only by threads that hold `lock`. A term is a period in which no other
     registry writes.
@@ -62,7 +62,7 @@ class RegistryLog(Protocol):
         """Write records that were decided in `term`; return when they are applied to the state."""
 
     def catch_up(self) -> None:
-        """Return when the state has all records written up to now."""
+        """Wait until the state has all records that were written before this call."""
 
 
 Handler = Callable[["HttpRequest"], Any]
@@ -74,12 +74,12 @@ class HttpRequest:
     def __init__(self, log: RegistryLog, request: Request, body: Any) -> None:
         self.state = log.state
         self.records: list[LogRecord] = []
-        """The records that the request writes. The handler adds them."""
+        """The records that the request's handler adds, to be written to the log."""
         self._request = request
         self.body: Mapping[str, Any] = body
 
     def write(self, records: list[LogRecord]) -> None:
-        """Add records to be written before the answer is sent."""
+        """Add records, which are written to the log before the answer is sent."""
         self.records += records
 
     def path(self, name: str) -> str:
@@ -159,7 +159,7 @@ def application(
     )
 
     async def as_sent(scope: Scope, receive: Receive, send: Send) -> None:
-        """Route by the raw path, since the name of a subject may contain a slash as ``%2F``."""
+        """Use the raw path for routing, since the name of a subject may contain a slash as ``%2F``."""
         raw = scope.get("raw_path")
         await routed(scope if raw is None else {**scope, "path": raw.decode("latin-1")}, receive, send)
 
@@ -179,7 +179,9 @@ def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 class _Desk:
-    """Answers requests: reads from the state; decides writes one by one, or forwards them if not elected."""
+    """Answers HTTP requests: reads from the state; carries out writes one by one, or forwards them.
+
+    Writes are forwarded if another registry is elected."""
 
     def __init__(
         self, log: RegistryLog, users: Mapping[str, str] | None, forwarder: Forwarder | None
@@ -192,7 +194,7 @@ class _Desk:
         self._caught_up_at = float("-inf")
 
     async def answer(self, request: Request, handler: Handler) -> Response:
-        """Return the response to a request."""
+        """Return the response to an HTTP request."""
         users = self._users
         if users is not None and not _is_known(users, request.headers.get("authorization", "")):
             return _json(
@@ -548,4 +550,4 @@ def _contexts(call: HttpRequest) -> Any:
 WRITERS = frozenset(
     (_register, _delete_subject, _delete_version, _set_config, _delete_config, _set_mode, _delete_mode)
 )
-"""The handlers of write requests. They run one after another, and only at the elected registry."""
+"""The handlers of write requests. The elected registry runs them one after another."""

@@ -1,6 +1,7 @@
 """Elects the registry that writes, among all registries on one topic, through a consumer group.
 
-A thread with an event loop of its own maintains the membership. The outcome can be read from any thread.
+A thread with an event loop of its own maintains the membership. Any thread can read the outcome of the last
+election.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from penstock.registry.server.group_protocol import DUPLICATE_URLS, Assignment, 
 from penstock.registry.server.membership import MembershipSettings, RegistryMembership
 
 INIT_TIMEOUT_S = 60.0
-"""Seconds until the first election must end: ``kafkastore.init.timeout.ms`` of Confluent's registry."""
+"""Seconds within which the first election must end: ``kafkastore.init.timeout.ms`` of Confluent's registry.
+"""
 TAKE_OVER_PAUSE_S = 0.5
 NO_OUTCOME = ElectionOutcome(None, False)
-"""The outcome as long as this registry has received none: no registry is elected."""
+"""The value of `Election.outcome` before an election has an outcome: no registry is elected."""
 _log = logger_named("penstock.registry")
 
 
@@ -39,7 +41,7 @@ class Writing(Protocol):
 
 
 class Election:
-    """Takes part in elections, and makes the log lead or resign according to their outcomes."""
+    """Takes part in elections; lets the registry's log take over or give up the right to write accordingly."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class Election:
             ConfigError: an option of `config` is unknown or invalid.
         """
         self.outcome = NO_OUTCOME
-        """The registry that writes now."""
+        """The outcome of the last election: the registry that may write now."""
         self._config = ClientConfig.of(config, {}, bootstrap_servers=bootstrap_servers)
         self._identity = identity
         self._settings = settings
@@ -99,7 +101,7 @@ class Election:
         self._call(self._rejoin)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Call a function in the election's thread, if the thread runs."""
+        """Call a function in the election's thread, if that thread is running."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(function)
@@ -139,7 +141,7 @@ class Election:
     # --- the role of this registry ---
 
     async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
-        """Apply the outcome of an election."""
+        """Apply the outcome of an election: take over the right to write if this registry is elected."""
         if assignment.error:
             what = (
                 f"another registry has the URL {self._identity.url} too, or two others have one: give each "

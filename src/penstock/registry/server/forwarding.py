@@ -24,7 +24,8 @@ ELECTION_LOOK_S = 0.02
 UNREACHABLE_PAUSE_S = 0.1
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
-"""Seconds that the elected registry may take: ``leader.read.timeout.ms`` of Confluent's registry."""
+"""Seconds that the elected registry may take to answer a write: ``leader.read.timeout.ms`` of Confluent's
+registry."""
 UNDER_WAY_MAX = 1_000
 """The greatest number of writes that wait for an election or for the elected registry at a time."""
 ANSWER_BYTES_MAX = 16 << 20
@@ -35,7 +36,7 @@ class ElectionOutcome(NamedTuple):
     """The registry that writes, according to the last election."""
 
     url: str | None
-    """The URL of the elected registry; None if this registry is elected, or none is."""
+    """The URL of the elected registry; None if this registry, or no registry, is elected."""
     is_own: bool
     """True if this registry is the elected one."""
 
@@ -48,17 +49,17 @@ class Leaders(Protocol):
 
     @property
     def outcome(self) -> ElectionOutcome:
-        """Return the registry that currently writes."""
+        """Return the outcome of the last election: the registry that currently writes."""
 
 
 class Alone:
-    """The outcome if there is no other registry: this registry writes."""
+    """Returns the outcome for a registry without other registries on its topic: this registry writes."""
 
     outcome = ALONE
 
 
 class ForwardedAnswer(NamedTuple):
-    """The answer of the elected registry."""
+    """The HTTP answer of the elected registry to a forwarded write."""
 
     status: int
     data: bytes
@@ -113,7 +114,7 @@ class Forwarder:
                         sock.shutdown(socket.SHUT_RDWR)
 
     async def leader(self) -> ElectionOutcome:
-        """Wait until a registry is elected; return it: this registry, or another one with its URL.
+        """Wait until a registry is elected; return the outcome: this registry, or the URL of another one.
 
         Raises:
             RefusedError: no registry is elected in time (50004).

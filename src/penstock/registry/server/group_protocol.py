@@ -1,4 +1,4 @@
-"""The messages of the registries' consumer group: the address of each registry, and the elected one.
+"""The messages in the consumer group of all registries on a topic: addresses and the elected registry.
 
 The group has the protocol type ``sr`` and the protocol ``v0`` of Confluent's registry, in the same JSON,
 so that registries of both kinds can be members of one group.
@@ -106,7 +106,7 @@ def assignment_in(data: bytes) -> Assignment:
 
 
 def elect(members: Mapping[str, RegistryIdentity]) -> Assignment:
-    """Return the previously elected registry, or else the eligible one with the smallest URL."""
+    """Return the registry that was elected before, or else the eligible one with the smallest URL."""
     eligible = {name: each for name, each in members.items() if each.is_eligible}
     before = [name for name, each in eligible.items() if each.is_leader]
     chosen = before if len(before) == 1 else sorted(eligible, key=lambda name: (eligible[name].url, name))

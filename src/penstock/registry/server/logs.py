@@ -1,7 +1,7 @@
 """Stores the records of a registry in memory, or in the topic ``_schemas`` of any Kafka.
 
 The topic has the format of Confluent's registry: one partition, compacted, keys and values in JSON. A
-registry reads it from the beginning, and follows what other registries write.
+registry reads the topic from the beginning, and then all records that other registries write.
 
 If several registries share the topic, the elected one writes in transactions with a shared transactional id.
 Initializing the id fences the previously elected registry, so that two registries never write at the same
@@ -44,7 +44,7 @@ _log = logger_named("penstock.registry")
 
 
 class RegistryMemoryLog:
-    """Keeps the records only in the state: for tests."""
+    """A log for tests, which applies records to the state, and stores them nowhere else."""
 
     def __init__(self) -> None:
         self.state = RegistryState()
@@ -68,11 +68,11 @@ class RegistryMemoryLog:
 
 
 class TopicLog:
-    """Keeps records in a topic, and a state that reflects all records of the topic.
+    """A log that stores records in a topic; its state reflects all records of the topic.
 
     A term is a period in which no other registry writes. Records that are decided in one term are not written
-    in the next. Without a `transactional_id`, no other registry may write at the same time; before each
-    decision, the topic is then read to its end, since other registries may have written earlier.
+    in the next. Without a `transactional_id`, no other registry may write at the same time. The topic is then
+    read to its end before each decision, since other registries may have written before.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TopicLog:
         self.state = RegistryState()
         self.lock = threading.RLock()
         self.on_fenced: Callable[[], None] = lambda: None
-        """Called when another registry has taken over the right to write."""
+        """A function that is called when another registry has taken over the right to write."""
         self._servers, self._config = bootstrap_servers, {**(config or {})}
         self._partition = TopicPartition(topic, 0)
         self._transactional_id = transactional_id
@@ -190,7 +190,7 @@ class TopicLog:
             self._is_doubtful = False
 
     def catch_up(self) -> None:
-        """Return when the state has all records that the topic has now.
+        """Wait until the state has all records that the topic has at the time of the call.
 
         Raises:
             KafkaError, NetworkError, RequestTimeoutError: the topic cannot be read, or not in time.
@@ -198,7 +198,7 @@ class TopicLog:
         self._wait_for(self._end(), CATCH_UP_TIMEOUT_S)
 
     def close(self) -> None:
-        """Stop following the topic."""
+        """Stop reading the topic, and close the connections."""
         with self._news:
             self._is_closed = True
         self._thread.join()
@@ -292,7 +292,7 @@ class TopicLog:
 
 
 def _is_fenced(producer: Producer[bytes, bytes], error: TransactionError) -> bool:
-    """Return True if another producer now uses the transactional id. To find out, abort the transaction."""
+    """Return True if another producer now uses the transactional id. The check aborts the transaction."""
     if isinstance(error, ProducerFencedError):
         return True
     try:

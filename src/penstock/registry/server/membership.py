@@ -59,14 +59,14 @@ class GroupCoordinator(Protocol):
         """Drop the address of the coordinator, so that it is looked up again."""
 
     async def request(self, message: Message, node: int, timeout_s: float) -> Any:
-        """Send one request, and return the answer."""
+        """Send one request to the group's coordinator, and return the answer."""
 
 
 class Role(Protocol):
-    """The callbacks through which a membership informs its registry about elections."""
+    """The interface through which a membership reports elections to its registry."""
 
     async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
-        """Apply the outcome of an election; `is_own` means that this registry is elected."""
+        """Apply the outcome of an election; `is_own` is True if this registry is elected."""
 
     async def revoked(self) -> None:
         """Stop writing until the next election has an outcome. Return when no write is in progress."""
@@ -119,7 +119,7 @@ class RegistryMembership:
             await self._leave()
 
     def rejoin(self) -> None:
-        """Make the next step join again, because the outcome of the last election is no longer valid."""
+        """Make the member join the group again, because the outcome of the last election is no longer valid."""
         self._must_join = True
         self.identity = replace(self.identity, is_leader=False)
 

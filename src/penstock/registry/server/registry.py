@@ -1,4 +1,4 @@
-"""A schema registry in this process, for tests and laptops, which stores schemas in memory or in a topic."""
+"""A schema registry in this process, for tests and development; it stores schemas in memory or in a topic."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from penstock.registry.server.membership import MembershipSettings
 GROUP_ID = "schema-registry"
 START_TIMEOUT_S = 10.0
 STOP_PATIENCE_S = 3
-"""Seconds in which running requests can finish when the registry is stopped."""
+"""The time in seconds that running requests have to finish when the registry is stopped."""
 ABANDON_AFTER_S = 1.0
-"""Further seconds until a stopping registry closes the connections on which writes are forwarded."""
+"""Further seconds after which a stopping registry closes the connections over which it forwards writes."""
 
 
 class Registry:
@@ -34,8 +34,8 @@ class Registry:
     1
 
     Without `bootstrap_servers`, schemas are kept in memory. With it, they are stored in the topic
-    ``_schemas``, in the format of Confluent's registry, which may have written the topic before and may take
-    it over again.
+    ``_schemas``, in the format of Confluent's registry, so that Confluent's registry can have used the topic
+    before, and can use it again later.
 
     Without `advertised`, only one registry at a time may write to a topic. With it, all registries of the
     topic elect one in a group, by the protocol of Confluent's registry, and the others forward writes to it.
@@ -73,10 +73,11 @@ class Registry:
             topic: the name of the topic.
             advertised: the address at which other registries of the topic reach this one: a host, with or
                 without a port (``host.name`` of Confluent's registry). None if there is no other registry.
-            group_id: the group in which the registries elect, and the transactional id of the elected one
-                (``schema.registry.group.id``).
-            leader_eligibility: whether this registry may be elected (``leader.eligibility``).
-            session_timeout_ms: how long a registry that has died stays elected, in milliseconds.
+            group_id: the group of all registries, in which they elect one; also the elected one's
+                transactional id (``schema.registry.group.id``).
+            leader_eligibility: True if this registry may be elected (``leader.eligibility``).
+            session_timeout_ms: the time in milliseconds after which a registry that has died is no longer
+                elected.
             heartbeat_interval_ms: the interval of each registry's heartbeats, in milliseconds.
             ca: a PEM file of certificates that sign those of the other registries; None uses the system's.
 

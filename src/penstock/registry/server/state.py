@@ -1,7 +1,7 @@
 """The state of a schema registry, and its decisions: subjects, versions, ids, compatibility, modes.
 
-No I/O. The decision about a request returns the records that would change the state. The state changes when
-the records are read back from the log, in this and every other registry on the same topic.
+No I/O. The methods that decide about a request return the records that would change the state. The state
+changes when the records are read back from the log, in this and every other registry on the topic.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 DEFAULT_CONTEXT = "."
 ID_END = 1 << 31
 MARK_KEY = {"magic": 0, "keytype": "NOOP"}
-"""The key of the record that stores the highest id of each context when its schema is permanently deleted.
+"""The key of the record that stores each context's highest id, so that ids of deleted schemas are not reused.
 
 Confluent's registry and Karapace ignore records of type NOOP, with any value. Confluent's registry writes
-NOOP records too, without values. Their keys have `keytype` first, so that compaction treats them as different
-keys.
+NOOP records too, without values. In the keys of those records `keytype` comes first, so that compaction
+treats them as different keys.
 """
 SUBJECTS_MAX = 100_000
 VERSIONS_MAX = 10_000
 
 LogRecord = tuple[dict[str, Any], dict[str, Any] | None]
-"""A record of the topic of schemas: its key, and its value or None for a deletion."""
+"""A record of the topic that stores schemas: its key, and its value or None for a deletion (tombstone)."""
 
 
 class RefusedError(PenstockError):
-    """Raised if a request is refused: has the HTTP status, error code and message of Confluent's registry."""
+    """Raised if a request is refused, with HTTP status, error code and message as in Confluent's registry."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ def no_version(version: object) -> RefusedError:
 
 
 def no_schema(what: object = "") -> RefusedError:
-    """Return the error for a schema that does not exist."""
+    """Return the error for a schema id or GUID that does not exist."""
     return RefusedError(404, 40403, f"Schema {what} not found" if what != "" else "Schema not found")
 
 
@@ -83,7 +83,7 @@ def stopped() -> RefusedError:
 
 @dataclass
 class Version:
-    """A version of a subject."""
+    """A version of a subject: its number, and the id and the schema registered under it."""
 
     subject: str
     number: int
@@ -134,13 +134,14 @@ class RegistryState:
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
         self._holders: dict[tuple[str, int], set[tuple[str, int]]] = {}
-        """The versions that use an id, each as subject and version number, by context and id."""
+        """A dict from (context, id) to the versions that use the id, each as (subject, version number)."""
         self._by_schema: dict[tuple[str, Schema], int] = {}
         self._canonical: dict[Schema, Schema] = {}
         self._highest: dict[str, int] = {}
-        """The highest id ever given in each context, according to the records of the log."""
+        """A dict from context to the highest id ever assigned in it, according to the records of the log."""
         self._marked: dict[str, int] = {}
-        """The highest id of each context that a NOOP record stores, which outlives the id's schema."""
+        """A dict from context to the highest id that a NOOP record stores, even if the id's schema is
+        deleted."""
 
     # --- the log ---
 
@@ -185,7 +186,7 @@ class RegistryState:
         self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
 
     def _drop(self, gone: Version) -> None:
-        """Drop the id and the schema of a removed version, unless another version has the same schema."""
+        """Drop the id and the schema of a removed version, unless another version uses the id."""
         context = context_of(gone.subject)
         holders = self._holders[context, gone.id]
         holders.discard((gone.subject, gone.number))
@@ -408,7 +409,7 @@ class RegistryState:
         return list(dict.fromkeys(found))
 
     def delete_version(self, subject: str, number: str, *, permanent: bool) -> tuple[int, list[LogRecord]]:
-        """Return the number of the version to delete, and the records to write for the deletion."""
+        """Return the number of a version, and the records to write for its deletion."""
         self._refuse_read_only(subject)
         version = self.version(subject, number, deleted=permanent)
         if self.referring_to(subject, version.number):
@@ -430,7 +431,7 @@ class RegistryState:
         return version.number, [schema_record(gone)]
 
     def delete_subject(self, subject: str, *, permanent: bool) -> tuple[list[int], list[LogRecord]]:
-        """Return the version numbers of the subject to delete, and the records to write for the deletion."""
+        """Return the version numbers of a subject, and the records to write for its deletion."""
         self._refuse_read_only(subject)
         every = self.versions(subject, deleted=True)
         found = every if permanent else [each for each in every if not each.is_deleted]
@@ -472,7 +473,7 @@ class RegistryState:
     def set_config(
         self, subject: str | None, body: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[LogRecord]]:
-        """Return a request's settings, and the records that store them for a subject (None: globally)."""
+        """Return the settings in a request, and the records that store them for a subject (None: globally)."""
         level = body.get("compatibility") or body.get("compatibilityLevel")
         if level is not None and str(level).upper() not in LEVELS:
             raise RefusedError(
@@ -542,7 +543,7 @@ def version_number(text: str) -> int | None:
 
 
 def schema_record(version: Version) -> LogRecord:
-    """Return the record of a version, as Confluent's registry writes it."""
+    """Return the log record that stores a version, as Confluent's registry writes it."""
     key = {"keytype": "SCHEMA", "subject": version.subject, "version": version.number, "magic": 1}
     value: dict[str, Any] = {"subject": version.subject, "version": version.number, "id": version.id}
     if version.schema.type != AVRO:
