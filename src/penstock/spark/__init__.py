@@ -1,7 +1,6 @@
 """Kafka topics in Spark: the data source `penstock`, a session with fitting settings, and exactly-once sinks.
 
-Names are imported on first use: Spark's workers import this package, and should not pay for what they
-do not use.
+Names are imported on first use, because Spark's workers import this package and need only parts of it.
 """
 
 from __future__ import annotations

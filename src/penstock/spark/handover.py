@@ -1,9 +1,9 @@
-"""Read the checkpoint of a streaming query, for a change between this source and the JVM's Kafka connector.
+"""Reads the checkpoint of a streaming query, to switch between this source and the JVM's Kafka connector.
 
-A checkpoint does not name the format of a source. The file `offsets/N` has the end of micro-batch N, one line
-for each source; `commits/N` exists if micro-batch N is complete; `sources/S/0`, which only the JVM's Kafka
-connector writes, has the offsets at which source S began. The formats are Spark's: versions 1 and 2 of its
-log of offsets, version 1 of the connector's file.
+A checkpoint does not name the format of a source. The file `offsets/N` has the end offsets of micro-batch N,
+one line for each source; `commits/N` exists if micro-batch N is complete; `sources/S/0`, which only the JVM's
+Kafka connector writes, has the offsets at which source S began. The formats are Spark's: versions 1 and 2 of
+its log of offsets, version 1 of the connector's file.
 
 If the first micro-batch of a checkpoint is not complete, the connector can continue only from a copy that has
 `sources/S/0` (`copy_for_kafka`). Otherwise it continues from the checkpoint itself.
@@ -23,16 +23,16 @@ from penstock.model import TopicPartition
 from penstock.spark.source.planning import BEGINS_HERE, Offsets, offsets_from_json, offsets_to_json
 
 FILE_BYTES_MAX = 64 << 20
-"""The largest checkpoint file that is read: the offsets of a million partitions take 20 MB."""
+"""The largest checkpoint file, in bytes, that is read: the offsets of a million partitions take 20 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """The position of one source of a query.
+    """The position of one source of a query, as its checkpoint stores it.
 
-    `end` is the end of its newest micro-batch; None if it is not a Kafka source, or has planned nothing.
-    `begin` is the start of its first micro-batch, if the checkpoint has it: in the log of offsets (from this
-    source), or in the file of the JVM's Kafka connector.
+    `end` has the end offsets of its newest micro-batch; None if it is not a Kafka source, or has planned
+    nothing. `begin` has the start offsets of its first micro-batch, or None. They are in the log of offsets
+    (written by this source), or in the file of the JVM's Kafka connector.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The contents of a checkpoint: the newest micro-batch planned, the newest complete one, the sources."""
+    """The contents of a checkpoint: the newest planned micro-batch, the newest complete one, and the sources."""
 
     path: Path
     query_id: str | None
@@ -54,7 +54,7 @@ class Checkpoint:
 
     @property
     def is_first_unfinished(self) -> bool:
-        """True if no micro-batch is complete: the query then needs the offsets where its sources began."""
+        """True if no micro-batch is complete: the query then needs the offsets at which its sources began."""
         return self.committed is None
 
     def advice(self) -> list[str]:
@@ -123,14 +123,14 @@ def _query_id(path: Path) -> str | None:
 
 
 def _newest(directory: Path) -> int | None:
-    """Return the highest number among the files of one of Spark's logs, or None if it has no file."""
+    """Return the highest number that is a file name in one of Spark's logs, or None if the log is empty."""
     if not directory.is_dir():
         return None
     return max((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), default=None)
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """Return each source's line as a JSON object, by source name; None without data or another text."""
+    """Return a dict from source name to its line as a JSON object; None if it is empty or not JSON."""
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -155,7 +155,7 @@ def _named(lines: Sequence[str], file: Path) -> list[tuple[str, str]]:
 
 
 def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
-    """Return the offsets by partition, or None if the line is of a source of another kind."""
+    """Return a dict from partition to offset, or None if the line is not from a Kafka source."""
     if document is None or not all(isinstance(value, dict) for value in document.values()):
         return None
     try:
@@ -165,7 +165,7 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """Return the offsets in the connector's file: a zero byte, ``v1``, JSON. Old releases wrote JSON only."""
+    """Return the offsets in the connector's file: a zero byte, ``v1``, then JSON (old releases: JSON only)."""
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")
@@ -199,7 +199,7 @@ def _json(text: str, file: Path) -> object:
 
 
 def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """Return the number of partitions by topic."""
+    """Return a dict from topic to its number of partitions."""
     counts: dict[str, int] = {}
     for tp in sorted(offsets):
         counts[tp.topic] = counts.get(tp.topic, 0) + 1
@@ -209,11 +209,11 @@ def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]
 def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
     """Copy a checkpoint whose first micro-batch is incomplete, and add the file that the connector needs.
 
-    The query must not be running. The checkpoint stays as it is; the copy appears whole, or not at all.
+    The query must not be running. The checkpoint stays as it is; the copy is made completely or not at all.
     Returns the checkpoint read from the copy.
 
     Raises:
-        ConfigError: no copy is needed, the checkpoint lacks the start of a source or is of another format, or
+        ConfigError: no copy is needed, the checkpoint lacks the start of a source or has another format, or
             `copy` exists already.
     """
     before = read_checkpoint(path)

@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java clients that a query may contain: those without effect, and those refused."""
+"""Settings of Kafka's Java clients that Spark options may contain: those ignored, and those refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ NO_EFFECT = {
     "session.timeout.ms": GROUP,
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms counts",
 }
-"""Settings that are accepted without effect, and why: a query from the JVM's connector keeps its options."""
+"""Settings that are accepted without effect, and the reason: a query that used the JVM's connector can keep
+its options."""
 
 REFUSED = {
     "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",

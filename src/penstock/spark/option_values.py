@@ -13,10 +13,10 @@ _DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h"
 
 
 def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
-    """Return the whole number of an option, or None if the option is not given.
+    """Return the value of an option as a whole number, or None if the option is not given.
 
     Raises:
-        ConfigError: the text is no whole number from `least` on.
+        ConfigError: the text is not a whole number, or is less than `least`.
     """
     text = given.get(name)
     if text is None:
@@ -27,7 +27,7 @@ def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
 
 
 def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """Return whether an option is "true"; `default` if the option is not given.
+    """Return True if an option is "true", False if it is "false", `default` if it is not given.
 
     Raises:
         ConfigError: the text is neither "true" nor "false".
@@ -54,7 +54,7 @@ def duration_ms(option: str, text: str) -> int:
     """Return the milliseconds of a duration in the notation of Spark and Kafka: 500ms, 10s, 15m, 1h.
 
     Raises:
-        ConfigError: the text is no such duration.
+        ConfigError: the text is not a duration in this notation.
     """
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.lower())
     if match is None or (match[2] or "ms") not in _DURATION_MS:
@@ -63,7 +63,7 @@ def duration_ms(option: str, text: str) -> int:
 
 
 def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicPartition, int]:
-    """Return the offset or time of each partition in a JSON text; each is at least `lowest`.
+    """Return a dict from partition to offset or time, parsed from JSON text; each is at least `lowest`.
 
     Raises:
         ConfigError: the text has another form.
@@ -83,10 +83,10 @@ def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicParti
 
 
 def json_object(text: str, shape: str) -> dict[str, object]:
-    """Return the JSON object in `text`; `shape` is the beginning of the error message.
+    """Return the JSON object in `text`; error messages begin with `shape`.
 
     Raises:
-        ConfigError: the text is no JSON object.
+        ConfigError: the text is not a JSON object.
     """
     try:
         document = json.loads(text)
@@ -98,5 +98,5 @@ def json_object(text: str, shape: str) -> dict[str, object]:
 
 
 def is_count(value: object, least: int = 0) -> bool:
-    """Return whether a JSON value is a whole number that is at least `least`."""
+    """Return True if a JSON value is a whole number and at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,7 +1,7 @@
 """Schema registry clients in Spark's processes: one for each registry, shared by all tasks of a process.
 
-Spark reuses its Python workers. A client caches schemas for later tasks too, so that a process asks a
-registry for each schema once.
+Spark reuses its Python workers. A client caches schemas for later tasks too, so that a process requests each
+schema once.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def client_for(settings: Settings) -> RegistryClient:
 def reader_schema(
     field: FieldOptions, registry: Settings | None, version: int | None = None
 ) -> tuple[Schema, int | None]:
-    """Return (the reader's schema of a field, its version in the subject); None for a schema given as text.
+    """Return (a field's reader schema, its version); the version is None for a schema given as text.
 
     `version` is the version from which a DataFrame's columns were made, used if the options name none.
 
     Raises:
         ConfigError: the registry has no such subject, or its schema is of another format.
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the request to the registry fails.
     """
     kind = FORMATS[field.format]
     if field.schema is not None:
@@ -81,19 +81,19 @@ class PatientRegistry:
         self.id_bytes: int = getattr(finder, "id_bytes", 4)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id. Raises as `RegistryClient`; NetworkError after `outage_s` seconds."""
+        """Return the schema with an id. Raises NetworkError after `outage_s` seconds."""
         return self._patiently(lambda: self._finder.schema_by_id(schema_id))
 
     def schema_by_guid(self, guid: str) -> Schema:
-        """Return the schema with a GUID. Raises as `schema_by_id`."""
+        """Return the schema with a GUID. Raises the errors of `schema_by_id`."""
         return self._patiently(lambda: self._finder.schema_by_guid(guid))
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
-        """Return a version of a subject. Raises as `schema_by_id`."""
+        """Return a version of a subject. Raises the errors of `schema_by_id`."""
         return self._patiently(lambda: self._finder.version(subject, version))
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to. Raises as `schema_by_id`."""
+        """Return the schemas to which a schema refers. Raises the errors of `schema_by_id`."""
         return self._patiently(lambda: self._finder.referenced(schema))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
@@ -112,7 +112,7 @@ class PatientRegistry:
 
 
 class KnownVersions:
-    """A registry client that raises an error for schemas newer than one version of a subject."""
+    """A registry client that refuses schemas newer than one version of a subject, with an error."""
 
     def __init__(self, client: RegistryClient, subject: str, version: int) -> None:
         self._client = client
@@ -121,19 +121,19 @@ class KnownVersions:
         self._version = version
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id. Raises as `RegistryClient`; `DecodeError` if the schema is newer."""
+        """Return the schema with an id; raise `DecodeError` if it is newer than the known version."""
         return self._checked(self._client.schema_by_id(schema_id))
 
     def schema_by_guid(self, guid: str) -> Schema:
-        """Return the schema with a GUID. Raises as `schema_by_id`."""
+        """Return the schema with a GUID. Raises the errors of `schema_by_id`."""
         return self._checked(self._client.schema_by_guid(guid))
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
-        """Return a version of a subject. Raises as `RegistryClient`."""
+        """Return a version of a subject. Raises the errors of `RegistryClient`."""
         return self._client.version(subject, version)
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to. Raises as `RegistryClient`."""
+        """Return the schemas to which a schema refers. Raises the errors of `RegistryClient`."""
         return self._client.referenced(schema)
 
     def _checked(self, schema: Schema) -> Schema:

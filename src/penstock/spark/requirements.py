@@ -1,4 +1,4 @@
-"""The oldest usable PySpark, and the error message for a user whose installation is older."""
+"""The oldest supported PySpark, and the error for a missing or older installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _INSTALL = "pip install 'penstock[spark]'"
 
 
 def unusable(error: ImportError) -> MissingDependencyError:
-    """Return the error to raise instead of an ImportError of a module of `penstock.spark`."""
+    """Return the error to raise instead of an ImportError if PySpark is missing or too old.
+
+    The ImportError comes from a module of `penstock.spark`."""
     if isinstance(error, MissingDependencyError):
         if not isinstance(error.__cause__, ImportError):
             return error

@@ -1,7 +1,8 @@
 """Decode keys and values where records are fetched: the resulting columns, and the conversion of bytes.
 
-Each field of a record is a column: a value's fields under their names, as in data sets, a key's with
-``key_`` in front. ``value_error`` and ``key_error`` say why bytes do not decode; null if they do.
+Each field of a record is a column: the fields of a value have their own names, as in data sets; the fields of
+a key have the prefix ``key_``. ``value_error`` and ``key_error`` have the reason why bytes cannot be decoded,
+or null.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ from penstock.spark.value_options import FIELDS, FieldOptions, ValueOptions
 from penstock.spark.value_types import as_spark, spark_type
 
 VERSION = "penstock.version"
-"""The metadata key of an error column for the version of the subject whose fields are the columns."""
+"""The metadata key, in the field of an error column, for the version of the subject from which the columns
+were made."""
 
 
 @dataclass(frozen=True)
 class ReadField:
     """The keys or values of a read: the reader's schema, and the columns that decoded records become.
 
-    `names` has the field of each column, or None if the whole value is one column. `version` is that of the
-    subject, None if the schema was given as text.
+    `names` is a dict from column to field; None as the field means the whole value. `version` is the schema's
+    version in the subject, None if the schema was given as text.
     """
 
     options: FieldOptions
@@ -52,7 +54,7 @@ class ReadField:
 
     @property
     def error_column(self) -> str:
-        """The name of the column with the reasons why bytes do not decode."""
+        """The name of the column with the reasons why bytes cannot be decoded."""
         return f"{self.options.field}_error"
 
     @property
@@ -62,15 +64,15 @@ class ReadField:
 
 
 class ValueColumns:
-    """The columns of decoded keys and values. Tasks get a copy, which need not look up schemas."""
+    """The columns of decoded keys and values. Tasks get a copy, so that they do not look up schemas."""
 
     def __init__(self, options: ValueOptions, versions: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Look up the reader's schemas; `versions` are the schema versions of a DataFrame or table.
+        """Look up the reader's schemas; `versions` are those of an existing DataFrame or table.
 
         Raises:
-            ConfigError: the registry has no such subject, or a schema of another format.
+            ConfigError: the registry has no such subject, or a schema in another format.
             DecodeError: a schema is not valid in its format.
-            RegistryError, NetworkError: the registry cannot be asked.
+            RegistryError, NetworkError: the request to the registry fails.
         """
         taken = {f"{each.field}_error" for each in options.fields}
         self.fields: list[ReadField] = []
@@ -81,7 +83,7 @@ class ValueColumns:
 
     @property
     def columns(self) -> dict[str, DataType]:
-        """The columns by name with their types; error columns are last."""
+        """A dict from column name to type; error columns are last."""
         found: dict[str, DataType] = {}
         for each in self.fields:
             found |= each.types
@@ -89,7 +91,7 @@ class ValueColumns:
 
     @property
     def versions(self) -> dict[str, int]:
-        """The schema versions of these columns, for the fields "key" and "value"."""
+        """A dict from "key" and "value" to the schema version from which the columns were made."""
         return {each.options.field: each.version for each in self.fields if each.version is not None}
 
     def struct_fields(self) -> list[StructField]:
@@ -116,13 +118,13 @@ class ValueColumns:
         return found
 
     def made(self, batch: pa.RecordBatch, columns: Sequence[str], target: pa.Schema) -> dict[str, pa.Array]:
-        """Return some columns of a batch of records, in the types of `target`, which has the same order.
+        """Return some columns of a batch of records, in the types of `target`, which has the columns' order.
 
-        Rows that do not decode are left out if the option `invalid` is "drop".
+        Rows that cannot be decoded are left out if the option `invalid` is "drop".
 
         Raises:
-            DecodeError: a row does not decode, and the option `invalid` is "fail".
-            RegistryError, NetworkError: the registry cannot be asked.
+            DecodeError: a row cannot be decoded, and the option `invalid` is "fail".
+            RegistryError, NetworkError: the request to the registry fails.
         """
         found = {name: batch.column(name) for name in columns if name in COLUMN_NAMES}
         types = {name: target.field(at).type for at, name in enumerate(columns)}
@@ -161,9 +163,9 @@ def read_field(
     """Return the schema and columns for reading keys or values; column names in `taken` are not used.
 
     Raises:
-        ConfigError: the registry has no such subject, or a schema of another format.
+        ConfigError: the registry has no such subject, or a schema in another format.
         DecodeError: the schema is not valid in its format.
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the request to the registry fails.
     """
     schema, found = reader_schema(options, registry, version)
     kind = _decoder((options, registry, schema, found)).type
@@ -184,11 +186,11 @@ def read_field(
 def decoded_whole(
     field: ReadField, data: pa.Array, headers: pa.Array | None, wanted: pa.DataType, *, fails: bool
 ) -> tuple[pa.Array, pa.Array]:
-    """Return (decoded values of a column of bytes in the type `wanted`, errors of the rows without a value).
+    """Return (decoded values of a column of bytes, in the type `wanted`; errors of undecodable rows).
 
     Raises:
-        DecodeError: a row does not decode, and `fails` is set.
-        RegistryError, NetworkError: the registry cannot be asked.
+        DecodeError: a row cannot be decoded, and `fails` is True.
+        RegistryError, NetworkError: the request to the registry fails.
     """
     found = _decoder(field.identity).decode(data, headers)
     dead = _reasons(found)
@@ -209,7 +211,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Return for each of `count` rows its index among the decoded rows, or -1 for rows in `dead`."""
+    """Return for each of `count` rows its index among the decoded rows, or -1 if it was not decoded (`dead`)."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1
@@ -223,20 +225,19 @@ def _as_column(dead: Mapping[int, str], count: int) -> pa.Array:
 
 
 UNKNOWN_AGE_MAX_S = 60.0
-"""The time in seconds for which an id that a registry did not have is not asked for again: records may
-come before their schema is at every registry, and an id that a faulty producer made up must not be kept
-for ever.
+"""Seconds for which a schema id that the registry did not have is not requested again. Records may arrive
+before their schema is at every registry, so a missing id is not cached permanently.
 """
 
 _decoders: dict[tuple[object, ...], tuple[float, Decoder]] = {}
 after_fork_in_child(_decoders.clear)
 
 DECODERS_MAX = 100
-"""The most decoders that a process keeps: one for each way in which its queries read keys or values."""
+"""The most decoders that a process caches: one for each combination of options for reading keys or values."""
 
 
 def _decoder(identity: tuple[Any, ...]) -> Decoder:
-    """Return this process's decoder for these options; it keeps the schemas of earlier tasks."""
+    """Return this process's cached decoder for these options, which has the schemas of earlier tasks."""
     now = time.monotonic()
     since, known = _decoders.get(identity, (now, None))
     if known is not None and not (known.unknown_ids and now - since > UNKNOWN_AGE_MAX_S):
@@ -259,7 +260,7 @@ def _decoder(identity: tuple[Any, ...]) -> Decoder:
 def _decoded(
     field: ReadField, batch: pa.RecordBatch, types: Mapping[str, pa.DataType]
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """Return (columns of a field and of its errors, errors of the rows that do not decode)."""
+    """Return (columns of a field and its error column, errors of the rows that cannot be decoded)."""
     raw = batch.column(field.options.field)
     headers = batch.column("headers") if field.registry is not None else None
     found = _decoder(field.identity).decode(raw, headers)

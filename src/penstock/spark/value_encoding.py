@@ -1,4 +1,4 @@
-"""Encode keys and values of rows as bytes by a schema in the registry."""
+"""Encodes keys and values of rows as bytes with a schema that is in the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
-    """Return the values of a column as bytes for a topic, and register the schema; nulls stay nulls.
+    """Return the values of a column encoded for a topic; register their schema. Nulls stay nulls.
 
     Raises:
         EncodeError: a row does not fit the schema.
@@ -34,7 +34,7 @@ def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
 
 
 def check_type(field: WrittenField, kind: pa.DataType) -> None:
-    """Check that the field's format has a schema for the Arrow type `kind`, if no schema is given.
+    """Check that the field's format can express the Arrow type `kind`, unless a schema is given.
 
     Raises:
         ConfigError: the format has no such type.

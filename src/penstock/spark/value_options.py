@@ -14,7 +14,8 @@ from penstock.security.secrets import Secret, is_secret_name
 from penstock.spark.option_values import choice, count
 
 REGISTRY_PREFIX = "schema.registry."
-"""The prefix of the registry's options; the name of a setting of Confluent's clients follows."""
+"""The prefix of options for the registry. It is followed by the name of a setting of Confluent's registry
+clients."""
 
 FIELDS = ("key", "value")
 FORMATS = ("bytes", "avro", "json", "protobuf")
@@ -40,9 +41,9 @@ WRITE_NAMES = tuple(f"{field}.{part}" for field in FIELDS for part in SERIALIZER
 class FieldOptions:
     """The options for reading keys, or for reading values.
 
-    `invalid`: "keep" rows that do not decode (with their reason), "drop" them or "fail" on the first. `raw`:
-    bytes of "invalid" rows only, or of "all". `new_version`: "resolve" values of a newer schema into the
-    reader's, or "fail".
+    `invalid`: "keep" rows that cannot be decoded (with the reason), "drop" them or "fail" on the first.
+    `raw`: bytes of "invalid" rows only, or of "all". `new_version`: "resolve" values of a newer schema into
+    the reader's, or "fail".
     """
 
     field: str
@@ -60,7 +61,9 @@ class FieldOptions:
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """The options for keys and values with schemas. `registry` has the settings of a client, or is None."""
+    """The options for keys and values with schemas.
+
+    `registry` has the settings of a registry client; None without a registry."""
 
     fields: tuple[FieldOptions, ...]
     registry: tuple[tuple[str, str | Secret], ...] | None
@@ -68,7 +71,7 @@ class ValueOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenField:
-    """The options for writing keys or values: the format, the schema's text if given, and settings.
+    """The options for writing keys or values: format, schema text (None if not given), serializer settings.
 
     `message` is the full name of a Protobuf message of the schema, None for the file's first.
     """
@@ -149,7 +152,7 @@ def _read_field(
 
 
 def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
-    """Return the options of keys and values that are written by a schema, without those that stay bytes.
+    """Return the options of those of keys and values that are encoded with a schema.
 
     Raises:
         ConfigError: an option is malformed, missing, or contradicts another one.
@@ -205,9 +208,9 @@ def _registry(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...] 
 
 
 def registry_settings(named: Mapping[str, str], prefix: str = "") -> tuple[tuple[str, str | Secret], ...]:
-    """Return the settings of a registry's client, sorted, with secrets that `repr` does not show.
+    """Return the settings of a registry's client, sorted, with secrets hidden from `repr`.
 
-    Error messages put `prefix` before their names, as in the names of options.
+    Error messages put `prefix` before the names of settings, as in the names of options.
 
     Raises:
         ConfigError: a setting is unknown, or the URL is missing.

@@ -1,4 +1,4 @@
-"""Convert the Arrow types and arrays of decoded values to those of Spark."""
+"""Converts the Arrow types and arrays of decoded values to the types and arrays that Spark expects."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _PLAIN: tuple[tuple[Any, spark.DataType], ...] = (
 
 
 def spark_type(kind: pa.DataType) -> spark.DataType:
-    """Return the Spark type of a column.
+    """Return the Spark type for the Arrow type of a column.
 
-    Unsigned numbers get the next wider type. Times of day are numbers of their unit, as in `from_avro`.
+    Unsigned numbers get the next wider type. Times of day become numbers in their unit, as with Spark's
+    `from_avro`.
 
     Raises:
         ConfigError: Spark has no such type.
@@ -77,7 +78,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _halved(column: pa.Array, wanted: pa.DataType, first: int, bad: list[int]) -> list[pa.Array]:
-    """Convert a column in parts, found by halving, with null for each row that cannot be converted."""
+    """Convert a column part by part, halving parts that fail; a row that cannot be converted becomes null."""
     found = _cast(column, wanted)
     if found is not None:
         return [found]

@@ -21,27 +21,28 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import TableDelivery
 
 GENERATIONS = 4
-"""The most transactional ids that an attempt tries. If former runs have left a transaction open under each of
-them, the attempt takes the first id. (Rows of the transaction that this aborts are copied if they were
-decided.)
+"""The most transactional ids that an attempt tries. If earlier runs have left a transaction open under each
+of these ids, the attempt uses the first id, which aborts its transaction. (If a decision lists this
+transaction, its rows are then copied.)
 """
 
 _runs_met: set[tuple[str, str]] = set()
-"""(sink, run) of each run whose transactional id this process has found free: it needs no second check."""
+"""(sink, run) of each run for which this process has checked that the transactional id is free: later batches
+need no check."""
 
 
 class TaskAttempt(NamedTuple):
-    """The Spark task attempt that writes: run of the query, batch, partition and number of the attempt."""
+    """A Spark task attempt that writes rows: the query's run, batch, partition and number of the attempt."""
 
     run: str | None
-    """The id of the query's run; None for a job whose name no other run has."""
+    """The id of the query's run; None for a job with a generated name, which has only one run."""
     batch: int
     partition: int
     number: int
 
 
 class AttemptResult(NamedTuple):
-    """The result of one attempt: its open transaction (None without rows), and the offsets of its rows."""
+    """The result of one task attempt: its open transaction (None without rows), and its rows' offsets."""
 
     transaction: TaskTransaction | None
     ranges: Ranges
@@ -57,11 +58,11 @@ def write_attempt(
 ) -> AttemptResult:
     """Write `pieces`, pairs of topic and rows, and wait until the brokers have acknowledged all rows.
 
-    If there is a `gate`, its records are written before the rows.
+    With a `gate`, a transaction that hides the rows until the job ends, the gate's records are written first.
 
     Raises:
-        PenstockError: a row was refused, no broker took it in time, or another attempt has the transactional
-            id. The transaction is aborted then.
+        PenstockError: a row was refused, no broker acknowledged a row in time, or another attempt has the
+            transactional id. The transaction is aborted then.
     """
     from penstock.client import Producer
     from penstock.client.produce.columns import TableDelivery
@@ -98,16 +99,16 @@ def write_attempt(
 
 
 def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
-    """Return (topic, topic id) of deliveries, without topics that have no id."""
+    """Return (topic, topic id) of the topics of some deliveries, without topics that have no id."""
     return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 
 def _free_id(place: SinkPlace, attempt: TaskAttempt) -> str:
     """Return a transactional id for an attempt, under which no earlier run has left a transaction open.
 
-    A run that was killed may have decided this batch, and not committed it: taking one of its ids would abort
-    a transaction that must still be committed. Its rows would not be lost, but written again. Later batches
-    need no check, since a batch is committed before the next one begins.
+    A run that was killed may have decided this batch, and not committed it: using one of its ids would abort
+    a transaction that must still be committed. Its rows would then have to be copied. Later batches need no
+    check, since a batch is committed before the next one begins.
     """
     name = place.task_id(attempt.batch, attempt.partition, attempt.number)
     if attempt.run is None:

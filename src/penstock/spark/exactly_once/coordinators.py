@@ -1,4 +1,4 @@
-"""Requests to transaction coordinators about transactional ids of other processes. For asyncio."""
+"""Requests to transaction coordinators about transactional ids of other processes, with asyncio."""
 
 from __future__ import annotations
 
@@ -69,12 +69,14 @@ class Coordinators:
     async def fence(self, name: str) -> None:
         """Abort the transaction of a transactional id, and fence the producer that uses it.
 
-        Raises as `end`.
+        Raises the errors of `end`.
         """
         await self.initialize(name)
 
     async def initialize(self, name: str) -> ProducerId:
-        """Take a transactional id over; return its producer id with a new epoch. Raises as `end`."""
+        """Take over a transactional id (InitProducerId); return its producer id with a new epoch.
+
+        Raises the errors of `end`."""
         await self._client.bootstrap()
         answer = await self._ask(name, lambda: Initialize(NO_PRODUCER_ID), f"fencing {name!r}")
         if answer.code:
@@ -84,7 +86,7 @@ class Coordinators:
     async def add_partitions(
         self, transaction: TaskTransaction, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add partitions to a transaction, which brokers before KIP-890 require. Raises as `end`."""
+        """Add partitions to a transaction, which brokers before KIP-890 require. Raises the errors of `end`."""
         step = AddPartitions(ProducerId(transaction.producer_id, transaction.epoch), frozenset(partitions))
         what = f"adding partitions to transaction {transaction.transactional_id!r}"
         answer = await self._ask(transaction.transactional_id, lambda: step, what)
@@ -93,9 +95,9 @@ class Coordinators:
                 raise error_for(code, what)
 
     async def state_of(self, name: str) -> str:
-        """Return Kafka's name of a transactional id's state; "" if unknown or if brokers do not report it.
+        """Return Kafka's name for the state of a transactional id; "" if brokers do not return it.
 
-        Raises as `end`.
+        Raises the errors of `end`.
         """
         try:
             description = await self._transactions.describe(name)
@@ -110,7 +112,7 @@ class Coordinators:
     async def open_ids(self, prefix: str) -> list[str]:
         """Return the transactional ids that begin with `prefix` and have an open transaction.
 
-        The list is empty if the brokers cannot list transactions. Raises as `end`.
+        The list is empty if the brokers cannot list transactions. Raises the errors of `end`.
         """
         try:
             found = await self._transactions.listings(states=["Ongoing"])
@@ -139,7 +141,7 @@ class Coordinators:
         return answers[-1]
 
     def _check(self, name: str, code: int, what: str) -> None:
-        """Raise the error of `code` if it is retriable; drop the cached node if the coordinator moved."""
+        """Raise the error of `code` if it is retriable; drop the cached coordinator if it has moved."""
         if code in MOVED:
             self._nodes.pop(name, None)
         error = error_for(code, what) if code else None

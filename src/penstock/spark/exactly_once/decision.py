@@ -1,4 +1,4 @@
-"""The decision of a sink: which transactions hold the rows of a batch. Values only, no I/O.
+"""The decision of a sink: a stored list of the transactions that hold the rows of a batch. No I/O.
 
 A task writes into a transaction of its own and leaves it open. The batch is decided when the list of these
 transactions is stored: from then on they must be committed; before that, they are aborted. The
@@ -20,14 +20,14 @@ NO_BATCH = -1
 RECORD_VERSION = 1
 
 Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
-"""By topic and partition: (first offset, offset after the last one)."""
+"""A dict from topic to a dict from partition to (first offset, offset after the last one)."""
 
 TopicIds = frozenset[tuple[str, bytes]]
-"""(topic, topic id) before the first row was written. Brokers before Kafka 2.8 have no ids."""
+"""Pairs of (topic, topic id), from before the first row was written. Brokers before Kafka 2.8 have no ids."""
 
 
 class TaskTransaction(NamedTuple):
-    """The transactional id, producer id and epoch that identify a transaction to its coordinator."""
+    """The transactional id, producer id and epoch of a task's transaction, as its coordinator needs them."""
 
     transactional_id: str
     producer_id: int
@@ -70,10 +70,10 @@ class Decision:
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Decision:
-        """Return the decision in the value of a record.
+        """Return the decision that the value of a Kafka record contains.
 
         Raises:
-            DecodeError: the value is no decision, or of a later version.
+            DecodeError: the value is not a decision, or has a later version.
         """
         try:
             document = json.loads(value)
@@ -111,7 +111,7 @@ class SinkState:
 
     @property
     def last_batch(self) -> int:
-        """The highest batch that was decided, or `NO_BATCH` if none was."""
+        """The highest batch for which a decision was stored, or `NO_BATCH` if there is none."""
         return max(self.decision.batch if self.decision else NO_BATCH, self.finished)
 
     def with_decision(self, decision: Decision) -> SinkState:
@@ -122,7 +122,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """The choices for the transactions of a batch that Spark passes to the sink."""
+    """The ways to treat the transactions of a batch that Spark passes to the sink: commit or abort them."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
@@ -130,7 +130,7 @@ class Course(Enum):
 
 
 def course_of(state: SinkState, batch: int) -> Course:
-    """Return the course for the transactions of `batch`, by the stored state of the sink.
+    """Return how the sink treats the transactions of `batch`, according to its stored state.
 
     Raises:
         ConfigError: a later batch was written: the checkpoint is older than the sink, or another query

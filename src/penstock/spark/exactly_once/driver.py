@@ -1,7 +1,7 @@
-"""The driver's part of a sink: decide a batch, commit its transactions, and abort all others.
+"""The driver's part of a sink: decides a batch, commits its transactions, and aborts all others.
 
-The cluster is a Protocol, so that a simulation can end the driver between any two steps. Nothing
-survives from one driver to the next except what `SinkCluster` stores.
+The cluster is a Protocol, so that a simulation can end the driver between any two steps. A new driver has
+only the state that `SinkCluster` stores.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ INSPECTION_PAUSE_S = 0.2
 """The pause in seconds between two lookups of a transaction's markers in the log."""
 
 INSPECTIONS_MAX = 300
-"""The most lookups: a transaction without a marker in the log after this minute counts as hanging."""
+"""The most lookups of a transaction's markers, which take about a minute. A transaction without a marker then
+counts as hanging."""
 
 _log = logger_named("penstock.spark")
 
 
 class SinkCluster(Protocol):
-    """The operations of one sink on its Kafka cluster. Each method raises PenstockError."""
+    """The interface to the Kafka cluster of one sink. Each method raises PenstockError."""
 
     async def take_over(self) -> SinkState:
         """Fence every other driver of the sink, and return the state that is stored."""
         ...
 
     async def decide(self, decision: Decision) -> None:
-        """Store a decision atomically, and only while no other driver has taken over.
+        """Store a decision atomically, unless another driver has taken over.
 
         Raises:
             ProducerFencedError: another driver has taken over.
@@ -61,7 +62,7 @@ class SinkCluster(Protocol):
         ...
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
-        """Commit or abort a transaction, and return its fate. May be called again."""
+        """Commit or abort a transaction, and return its resulting fate. Repeated calls are allowed."""
         ...
 
     async def inspect(
@@ -71,7 +72,7 @@ class SinkCluster(Protocol):
         ...
 
     async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
-        """Return the names of those topics that were deleted, also if created anew since."""
+        """Return those of the given topics that were deleted, including those that were created again."""
         ...
 
     async def copy(
@@ -79,7 +80,7 @@ class SinkCluster(Protocol):
     ) -> tuple[TaskTransaction, Ranges, TopicIds]:
         """Write the rows of aborted transactions into a new one, and leave it open.
 
-        Returns the new transaction, the ranges and the topic ids of the rows in it.
+        Returns the new transaction, and the offset ranges and topic ids of its rows.
         """
         ...
 
@@ -108,9 +109,9 @@ class SinkDriver:
         rows: int = 0,
         topic_ids: TopicIds = frozenset(),
     ) -> tuple[TaskTransaction, ...]:
-        """Commit the rows of `batch` exactly once: those of `transactions`, or of an earlier decision.
+        """Commit the rows of `batch` exactly once: those in `transactions`, or those in an earlier decision.
 
-        `topic_ids` are the ids of the topics that have the rows.
+        `topic_ids` are the ids of the topics to which the rows were written.
 
         Returns the transactions that now hold the rows.
 
@@ -164,7 +165,7 @@ class SinkDriver:
         await asyncio.gather(*(self._cluster.end(each, is_commit=False) for each in transactions))
 
     async def _settle(self, decision: Decision) -> Decision:
-        """Commit the transactions of a decision; return the decision whose transactions were committed.
+        """Commit the transactions of a decision; return the decision that was carried out in the end.
 
         It is a new decision if rows had to be copied into a new transaction.
         """

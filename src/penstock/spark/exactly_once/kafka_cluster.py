@@ -1,4 +1,4 @@
-"""Implements `SinkCluster` with Kafka: the decisions, transactions and topics of a sink. For asyncio."""
+"""Implements `SinkCluster` with Kafka: the decisions, transactions and topics of a sink. Uses asyncio."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ from penstock.spark.exactly_once.settlement import TransactionFate
 from penstock.spark.exactly_once.state_topic import finished_value, partition_of, read_state
 
 DRIVER_TIMEOUT_MS = 30_000
-"""The transaction timeout of a driver: a killed one blocks the drivers of other sinks at most this long."""
+"""The transaction timeout of a driver in ms. If a driver is killed, its open transaction blocks the drivers
+of other sinks at most this long."""
 
 RETRY_BACKOFF_MS = 20
-"""The pause before a retry: the previous transaction of an id mostly ends within milliseconds."""
+"""The pause in ms before a retry: the previous transaction of the id usually ends within milliseconds."""
 
 GONE_CODES = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 """The error codes of brokers for a topic that does not exist, or that is being created."""
@@ -44,7 +45,7 @@ _log = logger_named("penstock.spark")
 
 
 class KafkaSinkCluster:
-    """The operations of `SinkCluster` on a Kafka cluster. For one event loop; must be closed."""
+    """The operations of `SinkCluster` on a Kafka cluster. Use it on one event loop, and close it."""
 
     def __init__(self, place: SinkPlace) -> None:
         self._place = place
@@ -140,7 +141,7 @@ class KafkaSinkCluster:
         return await self._coordinators.open_ids(self._place.task_prefix)
 
     async def end_gate(self, gate: Gate, transactions: Collection[TaskTransaction] = ()) -> None:
-        """Abort the gate, which shows its rows, after `transactions` are committed in all partitions."""
+        """Abort the gate, so that the rows appear, once `transactions` are committed in all partitions."""
         await until_marked(self._coordinators, transactions)
         fate = await self.end(gate.transaction, is_commit=False)
         # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again. With
@@ -201,7 +202,7 @@ class KafkaSinkCluster:
 
 
 class UnnamedJobCluster(KafkaSinkCluster):
-    """The cluster of a job with a generated name, which stores no state because no other run can read it.
+    """The cluster of a job with a generated name. It stores no state, because no other run uses that name.
 
     If the job fails between two of its commits, its other transactions are aborted, because no later run
     would commit them.

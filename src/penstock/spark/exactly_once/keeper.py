@@ -1,4 +1,6 @@
-"""Keep the `SinkDriver` of each sink between batches: Spark makes a new writer for each batch. Blocking."""
+"""Keeps the `SinkDriver` of each sink between batches, since Spark makes a new writer for each batch.
+
+Blocking."""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ from penstock.spark.exactly_once.place import SinkPlace
 _log = logger_named("penstock.spark")
 
 _drivers: dict[str, tuple[str, KafkaSinkCluster, SinkDriver]] = {}
-"""By the sink's name: the run of its query, its cluster and its driver."""
+"""A dict from the name of a sink to the run of its query, its cluster and its driver."""
 
 
 def commit_batch(
     place: SinkPlace, run_id: str, batch: int, written: Sequence[AttemptResult], *, fails_on_loss: bool
 ) -> None:
-    """Commit a micro-batch by the driver of its run; the driver is dropped if it fails.
+    """Commit a micro-batch with the driver of the query's run; drop the driver if this fails.
 
-    Raises: as `SinkDriver.commit`.
+    Raises: the errors of `SinkDriver.commit`.
     """
     known = _drivers.get(place.sink)
     if known is not None and known[0] != run_id:
@@ -52,9 +54,9 @@ def commit_job(
     fails_on_loss: bool = True,
     gate: Gate | None = None,
 ) -> tuple[TaskTransaction, ...]:
-    """Commit the rows of a batch query, and end its gate. Raises as `SinkDriver.commit`.
+    """Commit the rows of a batch query, and end its gate. Raises the errors of `SinkDriver.commit`.
 
-    Returns the transactions that hold its rows: those of an earlier run if that run has decided the batch.
+    Returns the transactions that hold the job's rows: those of an earlier run if its decision is stored.
     The state is stored only if the job `is_repeatable`, that is, may be run again under its name.
     """
 
@@ -83,9 +85,9 @@ def abort_batch(
     *,
     is_repeatable: bool = True,
 ) -> None:
-    """Abort the transactions of a failed batch, unless it is decided.
+    """Abort the transactions of a failed batch, unless the decision to commit them is stored.
 
-    Errors of the cluster are logged, because Spark would show them instead of the reason of the failure.
+    Errors of the cluster are logged, because Spark would show them instead of the batch's own failure.
     Transactions that stay open are ended by the next run, or by their timeout.
     """
 

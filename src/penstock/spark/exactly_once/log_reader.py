@@ -1,4 +1,4 @@
-"""Read the logs of the target topics: the fate of transactions by their markers, and their rows."""
+"""Reads the logs of the topics written: the rows of transactions, and their commit or abort markers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 COPIED = ("key", "value", "headers", "partition", "timestamp")
-"""The columns that a copy of a record keeps; its offset is a new one."""
+"""The columns of a record that are copied into a new transaction. The copy gets a new offset."""
 
 
 async def fates(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
 ) -> dict[TaskTransaction, TransactionFate]:
-    """Return whether transactions were committed or aborted, by the markers behind their rows in the log.
+    """Return for each transaction if it was committed or aborted, from the markers after its rows in the log.
 
-    A transaction without a marker behind its rows is UNCLEAR; it is LOST if rows may be gone from the log.
+    A transaction without a marker after its rows is UNCLEAR. It is LOST if rows may have been removed from
+    the log.
 
     Raises:
         KafkaError: a topic was deleted, or may not be read.
@@ -76,7 +77,7 @@ async def rows(
 
     Raises:
         CorruptRecordError: a batch is damaged.
-        KafkaError, NetworkError, RequestTimeoutError: as `fates`.
+        KafkaError, NetworkError, RequestTimeoutError: as for `fates`.
     """
     from penstock.records.arrow import to_arrow
     from penstock.records.decode import iter_columns
@@ -92,7 +93,7 @@ async def rows(
 
 
 def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
-    """Return whether a batch holds rows of a transaction and begins before offset `end`."""
+    """Return True if a batch of the producer belongs to the transaction and begins before offset `end`."""
     return (
         not header.is_control
         and header.producer_epoch == transaction.epoch
@@ -104,7 +105,7 @@ def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
 async def _batches(
     client: AsyncClient, tp: TopicPartition, first: int, end: int
 ) -> AsyncGenerator[tuple[memoryview, BatchHeader], None]:
-    """Yield the raw batches of a partition from offset `first` to before `end`, in message format 2."""
+    """Yield a partition's raw batches, in message format 2, from offset `first` up to, not including, `end`."""
     if first >= end:
         return
     reader = RangeReader(client, [OffsetRange(*tp, first, end)])

@@ -1,4 +1,4 @@
-"""The cluster and name of a sink, and the transactional ids that it uses. Values only."""
+"""The cluster and name of a sink, and the transactional ids that it uses. No I/O."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ STATE_TOPIC = "__penstock_sinks"
 DEFAULT_PREFIX = "penstock"
 
 TRANSACTION_TIMEOUT_MS = 300_000
-"""The default transaction timeout of tasks: the longest time from a batch's first record to its commit, and
-the time for which a query that died blocks readers of committed rows. Kafka's default, a minute, is short.
+"""The default transaction timeout of tasks in ms: the longest time from a batch's first record to its commit.
+If a query dies, its open transactions block `read_committed` consumers for this time. Kafka's default, a
+minute, is too short.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """One sink: its cluster, its name, the client settings and the state topic."""
+    """The cluster, name, client settings and state topic of a sink, and the transactional ids made from them."""
 
     sink: str
-    """The prefix of all transactional ids of the sink: the same in all runs of a query, and only there."""
+    """The prefix of all transactional ids of the sink: equal in all runs of a query, and used by no other
+    query."""
     bootstrap_servers: str
     client: Mapping[str, str | Secret] = field(default_factory=dict)
-    """The settings of the sink's producers."""
+    """The client settings of the sink's producers, by their Kafka names."""
     state_topic: str = STATE_TOPIC
 
     @property
     def driver_id(self) -> str:
-        """The transactional id under which decisions are written; its last owner is the sink's driver."""
+        """The transactional id of the sink's driver, under which decisions are written."""
         return f"{self.sink}-driver"
 
     @property
@@ -54,9 +56,9 @@ class SinkPlace:
     def task_id(self, batch: int, partition: int, attempt: int, generation: int = 0) -> str:
         """Return the transactional id of an attempt of a task.
 
-        The id is used again two batches later, so that coordinators store few ids, and not earlier: while a
-        batch is being committed, the batches before and after it use other ids. `generation` distinguishes an
-        id from one whose transaction an earlier run has left open.
+        The id is reused two batches later, so that coordinators store few ids. It is not reused earlier:
+        while a batch is being committed, the batches before and after it use other ids. `generation` is above
+        0 if an earlier run has left a transaction open under the plain id.
         """
         return f"{self.task_prefix}{batch % 2}-{partition}-{attempt}" + (
             f"-{generation}" if generation else ""
@@ -71,7 +73,7 @@ class SinkPlace:
         return f"{self.sink} finished".encode()
 
     def state_partition(self, count: int) -> int:
-        """Return the partition of the state topic, of `count`, that stores this sink's state."""
+        """Return the partition, of the state topic's `count` partitions, that stores this sink's state."""
         return zlib.crc32(self.sink.encode()) % count
 
     def settings(self, **more: object) -> dict[str, object]:

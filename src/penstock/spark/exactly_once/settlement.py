@@ -1,12 +1,12 @@
-"""Carry out a decision, without I/O: from the fates of its transactions follows the next action.
+"""Carries out a decision, without I/O: determines the next action from the fates of its transactions.
 
 In the end, every transaction of a decision is committed, or a copy of its rows is. A transaction that cannot
-be committed any more (it timed out, or a zombie took its id) was aborted: its rows are still in the log, at
+be committed any more (it timed out, or a zombie used its id) was aborted: its rows are still in the log, at
 the offsets in the decision. They are copied into one new transaction. A new decision that names the new
-transaction is stored before that is committed.
+transaction is stored before the new transaction is committed.
 
-The answer to EndTxn is not always proof: once the id was used again, or has expired, the coordinator has no
-trace of the transaction. The log has one: the marker behind the rows commits or aborts them.
+The answer to EndTxn is not always conclusive: once the id was used again, or has expired, the coordinator has
+no data about the transaction. The log has: the marker after the rows commits or aborts them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.spark.exactly_once.decision import Decision, TaskTransaction
 
 
 class LostRowsError(PenstockError):
-    """Rows of a decided batch were never committed and are no longer in the log."""
+    """Raised if rows of a decided batch were never committed, and are no longer in the log."""
 
 
 class TransactionFate(Enum):
@@ -44,49 +44,52 @@ UNCLEAR_CODES = frozenset(
         ErrorCode.TRANSACTION_ABORTABLE,
     )
 )
-"""Errors of EndTxn for a transaction that was aborted, or that was committed and its id used again."""
+"""Errors of EndTxn for a transaction that was aborted, or that was committed and whose id was then used
+again."""
 
 
 def fate_after_end(code: int) -> TransactionFate | None:
-    """Return the fate of a transaction by the error code of its commit; None if the error must be raised."""
+    """Return a transaction's fate from the error code of its commit; None if the error must be raised."""
     if code == ErrorCode.NONE:
         return TransactionFate.COMMITTED
     return TransactionFate.UNCLEAR if code in UNCLEAR_CODES else None
 
 
 class EndTransactions(NamedTuple):
-    """The action: commit `transactions`, in any order."""
+    """The next action of a settlement: commit `transactions`, in any order."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Inspect(NamedTuple):
-    """The action: find out from the log whether `transactions` were committed."""
+    """The next action of a settlement: find out from the log whether `transactions` were committed."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Copy(NamedTuple):
-    """Settle a batch: copy the rows of `transactions` into one new transaction, and store that decision."""
+    """The next action of a settlement: copy rows into a new transaction, and store a decision for it.
+
+    The rows are those of the aborted `transactions`."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Lose(NamedTuple):
-    """The action: stop the query with an error, because rows of `transactions` are no longer in the log."""
+    """The next action: stop the query with an error, because rows of `transactions` are no longer in the log."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Finish(NamedTuple):
-    """The action: store that all rows of the batch are committed."""
+    """The next action of a settlement: store that all rows of the batch are committed."""
 
 
 Action = EndTransactions | Inspect | Copy | Lose | Finish
 
 
 class Settlement:
-    """The fates of one decision's transactions, and the next action that follows from them."""
+    """The fates of one decision's transactions, from which the driver's next action follows."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision

@@ -1,4 +1,4 @@
-"""The topic that stores the decisions of sinks: create it if missing, and read it."""
+"""The topic that stores the decisions of sinks: creates it if it is missing, and reads it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def read_state(client: AsyncClient, place: SinkPlace) -> SinkState:
     """Return the stored state of a sink, with everything stored before the call.
 
     Raises:
-        DecodeError: a record has not the form that a sink writes.
+        DecodeError: a record does not have the form that a sink writes.
         RequestTimeoutError: a transaction of another sink stays open, or no broker answers.
         KafkaError, NetworkError: the topic cannot be read.
     """
@@ -112,7 +112,7 @@ def finished_value(batch: int) -> bytes:
 
 
 def batch_of(value: bytes) -> int:
-    """Return the batch in a value that `finished_value` made. Raises DecodeError."""
+    """Return the batch number from a record value that `finished_value` made. Raises DecodeError."""
     try:
         return int(json.loads(value)["batch"])
     except (ValueError, KeyError, TypeError) as error:
@@ -120,10 +120,10 @@ def batch_of(value: bytes) -> int:
 
 
 async def _stable(client: AsyncClient, tp: TopicPartition, end: int) -> None:
-    """Wait until no transaction before offset `end` is open. Other sinks end theirs within milliseconds.
+    """Wait until no transaction before offset `end` is open. Other sinks' transactions last milliseconds.
 
     Raises:
-        RequestTimeoutError: one stays open for ``default.api.timeout.ms``.
+        RequestTimeoutError: a transaction stays open for ``default.api.timeout.ms``.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + client.config.default_api_timeout_ms / 1000

@@ -2,8 +2,8 @@
 
 Records go through `decode_events` in Python, a batch at a time: SQL functions would reformat the numbers in
 JSON data and miss duplicate members. With ``modes="binary"``, column expressions check and split the events,
-which the JVM evaluates: no Python worker, but several times the CPU. For records of this package's source,
-``.option("cloudevents", "columns")`` is cheaper still.
+which the JVM evaluates: no Python worker, but it takes several times the CPU. For records of this package's
+source, ``.option("cloudevents", "columns")`` is cheaper still.
 """
 
 from __future__ import annotations
@@ -59,15 +59,14 @@ def from_cloudevents(
 ) -> DataFrame:
     """Return `df` with a column for each attribute of the events in its records.
 
-    `df` has the columns `value` (binary) and `headers` (array of structs of `key` and `value`), as
-    Kafka sources with headers give them, and `key` for `partitionkey_from_key`. All its columns stay,
-    except those that are replaced. The new columns are those of the source option ``cloudevents``;
-    `columns` names fewer, or more: `time_text`, `content_type`, `outcome`, `rule`, and ``ce_<name>`` for
-    the text of one extension. A record that is no valid event has the reason in `error` and null in the
-    other new columns.
+    `df` has the columns `value` (binary) and `headers` (array of structs of `key` and `value`), as Kafka
+    sources with headers give them, and `key` for `partitionkey_from_key`. All its columns stay, except those
+    that are replaced. The new columns are those of the source option ``cloudevents``; `columns` selects some
+    of these, or adds: `time_text`, `content_type`, `outcome`, `rule`, and ``ce_<name>`` for the text of one
+    extension. A record that is no valid event has the reason in `error` and null in the other new columns.
 
-    ``modes="binary"`` needs no Python worker: a record in structured mode then has an error, as if its format
-    were unknown (rule K15). The other options are those of `penstock.cloudevents.from_record`.
+    ``modes="binary"`` needs no Python worker: a record in structured mode then has an error, as for an
+    unknown event format (rule K15). The other options are those of `penstock.cloudevents.from_record`.
 
     Raises:
         ConfigError: a column is missing or unknown, or the options are wrong.
@@ -183,7 +182,7 @@ def decode_column(
 
 
 def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
-    """Return `df` with columns `_event` and `_is_structured`; the latter is true for structured mode."""
+    """Return `df` with the columns `_event`, for records in binary mode, and `_is_structured`, a boolean."""
     found = df.withColumns(_selected())
     found = found.withColumn("_is_structured", _is_structured())
     found = found.withColumns(_texts())
@@ -205,7 +204,7 @@ def _selected() -> dict[str, Column]:
 
 
 def _is_format(value: Column) -> Column:
-    """Return whether a media type begins with ``application/cloudevents``."""
+    """Return a column expression: true if a media type begins with ``application/cloudevents``."""
     return F.coalesce(
         F.lower(F.substring(value, 1, 23).cast("string")) == "application/cloudevents", F.lit(False)
     )
@@ -216,7 +215,7 @@ def _is_structured() -> Column:
 
 
 def _texts() -> dict[str, Column]:
-    """Return column expressions for the texts of core attributes, and for names and texts of extensions."""
+    """Return column expressions for the texts of core attributes, and of extensions with their names."""
     keys, values = F.col("_attributes.key"), F.col("_attributes.value")
 
     def value_of(name: str) -> Column:
@@ -256,7 +255,7 @@ def _error(types: dict[str, AttributeType]) -> Column:
 
 
 def _first_conflict(keys: Column) -> Column:
-    """Return the name of the first header that occurs with different values, or null if there is none."""
+    """Return a column expression for the first header name that occurs with different values, or null."""
     indices = F.sequence(F.lit(0), F.size(keys) - 1)
     doubled = F.filter(indices, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
     return F.when(

@@ -1,7 +1,7 @@
-"""Functions on columns for values with a schema: `from_schema` decodes bytes, `to_schema` encodes values.
+"""Functions on columns with schemas: `from_schema` decodes bytes, `to_schema` encodes values.
 
-They work on any DataFrame, batch or stream, in Spark's Python workers. For records of this
-package's source, its option ``value.format`` is cheaper: the bytes then never cross to the JVM and back.
+They work on any DataFrame, batch or stream, in Spark's Python workers. For records of this package's source,
+the source option ``value.format`` is cheaper: the encoded bytes then do not pass through the JVM.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def from_schema(
     is_key: bool = False,
     invalid: Literal["fail", "keep"] = "fail",
 ) -> Column:
-    """Return the values encoded in a column of bytes, as a column of the type that their schema has.
+    """Return a column of decoded values, in the type of their schema, from a column of bytes.
 
         orders.select(from_schema("value", "avro", registry, subject="orders-value").alias("order"))
 
@@ -48,18 +48,18 @@ def from_schema(
         format: ``"avro"``, ``"json"`` or ``"protobuf"``.
         registry: the URL of a registry, or settings of its client. Without one, values have no schema id.
         subject: the subject whose newest version, at the time of this call, is the reader's schema.
-        schema: the text of the reader's schema, in place of a subject.
-        version: a version of the subject, in place of the newest.
+        schema: the text of the reader's schema, instead of a subject.
+        version: a version of the subject, instead of the newest.
         message: the full name of a Protobuf message; by default the file's first.
-        headers: the column of headers, if headers name the schemas.
-        is_key: whether the bytes are keys.
+        headers: the column of record headers, if they contain the schema ids.
+        is_key: True if the bytes are record keys.
         invalid: ``"fail"``: the first row that does not decode ends the query. ``"keep"``: the column is a
             struct of ``value`` and ``error``, the reason.
 
     Raises:
-        ConfigError: the arguments do not fit each other, or there is no such subject.
-        DecodeError: the schema is not one of the format.
-        RegistryError, NetworkError: the registry cannot be asked.
+        ConfigError: the arguments contradict each other, or there is no such subject.
+        DecodeError: the text is not a schema of this format.
+        RegistryError, NetworkError: the request to the registry fails.
         MissingDependencyError: Spark is 4.0.
     """
     from penstock.spark.value_columns import read_field
@@ -93,24 +93,24 @@ def to_schema(
     conf: Mapping[str, Any] | None = None,
     message: str | None = None,
 ) -> Column:
-    """Return the values of a column as bytes, with the id of their schema in front; nulls stay nulls.
+    """Return a column of encoded values (bytes), each with its schema id in front; nulls stay nulls.
 
         orders.select(to_schema(F.struct("id", "city"), "avro", registry, topic="orders").alias("value"))
 
     The workers register the schema, under the subject of the topic.
 
     Args:
-        column: structs, or any other type that the schema has.
+        column: structs, or values of another type that the schema describes.
         format: ``"avro"``, ``"json"``, or ``"protobuf"``, for which the column must be structs.
         registry: the URL of a registry, or settings of its client.
         topic: the topic, from which the subject is made.
         schema: the text of the schema; by default one made from the column's type.
-        is_key: whether the bytes are keys.
+        is_key: True if the values are record keys.
         conf: settings of the serializers of `penstock.registry`.
         message: the full name of a Protobuf message of `schema`; by default the file's first.
 
     Raises:
-        ConfigError: the arguments do not fit each other.
+        ConfigError: the arguments contradict each other.
         MissingDependencyError: Spark is 4.0.
     """
     import pyarrow as pa
@@ -156,11 +156,11 @@ def _decoder(found: ReadField, kind: StructType, invalid: str, *, has_headers: b
 def decode_column(
     found: ReadField, kind: StructType, invalid: str, data: pa.Array, headers: pa.Array | None
 ) -> pa.Array:
-    """Return the values of a column of bytes, and the errors of those that do not decode, as structs.
+    """Return structs of the decoded value and the error, for each value of a column of bytes.
 
     Raises:
         DecodeError: a value does not decode, and `invalid` is "fail".
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the request to the registry fails.
     """
     import pyarrow as pa
 

@@ -1,8 +1,8 @@
-"""The rules for CloudEvents attributes as Spark column expressions, which give an error text, or null.
+"""The rules for CloudEvents attributes as Spark column expressions that return an error text or null.
 
-The rules and their order are those of `penstock.cloudevents`, the patterns come from its `grammar`; here they
-are SQL functions that the JVM evaluates without Python. An error quotes a text as Python does if the text is
-plain ASCII.
+The rules and their order are those of `penstock.cloudevents`, the patterns come from its `grammar`. The
+expressions consist of SQL functions, which the JVM evaluates without Python. An error quotes a text as Python
+does if the text is plain ASCII.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from penstock.cloudevents.grammar import (
 from penstock.cloudevents.types import AttributeType
 
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The times that a `datetime` in UTC can represent: the years 1 to 9999."""
+"""The range of times, in microseconds since 1970, that a `datetime` in UTC can represent: years 1 to 9999."""
 
 _DAY_MICROS = 86_400_000_000
 _FORBIDDEN = "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in FORBIDDEN_CODE_POINTS) + "]"
 
 
 def _whole(pattern: str) -> str:
-    """Return a Java pattern that matches only whole texts."""
+    """Return a Java regular expression that matches `pattern` only against the whole text."""
     return rf"\A(?:{pattern})\z"
 
 
@@ -47,12 +47,12 @@ _INTEGER, _NAME = _whole(INTEGER), _whole(NAME)
 
 
 def problem(rule: str, *parts: str | Column) -> Column:
-    """Return a column expression for ``RULE: reason``, the reason joined from `parts`."""
+    """Return a column expression for an error text ``RULE: reason``, whose reason is joined from `parts`."""
     return F.concat(F.lit(f"{rule}: "), *(F.lit(part) if isinstance(part, str) else part for part in parts))
 
 
 def shown(text: Column) -> Column:
-    """Return a text as an error quotes it, cut to 80 characters."""
+    """Return a column expression for a text as error messages quote it, cut to 80 characters."""
     plain = text.rlike(r"\A[ -&(-\[\]-~]*+\z")
     quoted = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit("'"))
     dots = F.when(F.length(text) > 80, "...").otherwise("")
@@ -60,25 +60,25 @@ def shown(text: Column) -> Column:
 
 
 def apart(array: Column) -> Column:
-    """Return `array` unchanged, as an expression that Spark leaves out of whole-stage code generation.
+    """Return an expression equal to `array` that Spark leaves out of whole-stage code generation.
 
-    In that, all expressions of a projection become one method of Java. The rules for attributes are far more
-    than the 64 KB that a method can have (and than the 8 KB that a JVM compiles): Spark logs the attempt as
-    an error, with hundreds of lines of code, before it compiles the projection by itself, in many small
-    methods. A sort with a comparator cannot take part, so Spark compiles the projection by itself at once;
-    this comparator treats all elements as equal, so nothing is reordered. The projection has to use the
+    In whole-stage code generation, all expressions of a projection become one Java method. The rules for
+    attributes exceed the 64 KB that a method can have (and the 8 KB that a JVM compiles): Spark logs the
+    attempt as an error, with hundreds of lines of code, before it compiles the projection by itself, in many
+    small methods. A sort with a comparator cannot take part, so Spark compiles the projection by itself at
+    once; this comparator treats all elements as equal, so nothing is reordered. The projection has to use the
     result.
     """
     return F.array_sort(array, lambda one, other: F.lit(0))
 
 
 def is_attribute_name(name: Column) -> Column:
-    """Return whether `name` is a valid name of an attribute (rule C3)."""
+    """Return a column expression: true if `name` is a valid attribute name (rule C3)."""
     return name.rlike(_NAME) & (name != RESERVED_NAME)
 
 
 def wrong_utf8(name: str | Column, text: Column) -> Column:
-    """Return the error of a header that is not UTF-8 (rule D8), or null."""
+    """Return a column expression for the error of a header that is not UTF-8 (rule D8), or null."""
     return F.when(
         ~F.is_valid_utf8(text), problem("D8", "the header of ", name, " is not UTF-8: ", shown_bytes(text))
     )
@@ -89,9 +89,11 @@ def shown_bytes(text: Column) -> Column:
 
 
 def wrong_core(name: str, rule: str, text: Column) -> Column:
-    """Return the error of an empty core attribute, or one that breaks the rule of its type, or null.
+    """Return a column expression for the error of an invalid core attribute, or null.
 
-    Not for `time` and `specversion`.
+    An attribute is invalid if it is empty, or breaks the rule of its type.
+
+    `time` and `specversion` are checked elsewhere.
     """
     check = {"source": wrong_reference, "datacontenttype": wrong_media_type, "dataschema": wrong_uri}
     return F.coalesce(
@@ -100,7 +102,7 @@ def wrong_core(name: str, rule: str, text: Column) -> Column:
 
 
 def wrong_string(name: str | Column, text: Column) -> Column:
-    """Return the error of a text with a forbidden character (rule T3), with its code point, or null."""
+    """Return an expression for the error of a text with a forbidden character (rule T3), or null."""
     found = F.regexp_extract(text, f"({_FORBIDDEN})", 1)
     code = F.hex(_code_point(found))
     four = F.when(F.length(code) < 4, F.lpad(code, 4, "0")).otherwise(code)
@@ -108,7 +110,7 @@ def wrong_string(name: str | Column, text: Column) -> Column:
 
 
 def _code_point(character: Column) -> Column:
-    """Return the code point of one character, from its UTF-8 bytes."""
+    """Return a column expression for the code point of a character, computed from its UTF-8 bytes."""
     digits = F.hex(character.cast("binary"))
 
     def byte(index: int) -> Column:
@@ -127,7 +129,7 @@ def _code_point(character: Column) -> Column:
 
 
 def wrong_reference(name: str | Column, text: Column) -> Column:
-    """Return the error of a text that is no URI-reference (rule T6), or null."""
+    """Return a column expression for the error of a text that is not a URI-reference (rule T6), or null."""
     return F.when(
         ~(text.rlike(_URI) | text.rlike(_RELATIVE)),
         problem("T6", name, " is not a URI-reference: ", shown(text)),
@@ -135,17 +137,17 @@ def wrong_reference(name: str | Column, text: Column) -> Column:
 
 
 def wrong_uri(name: str | Column, text: Column) -> Column:
-    """Return the error of a text that is no absolute URI (rule T5), or null."""
+    """Return a column expression for the error of a text that is not an absolute URI (rule T5), or null."""
     return F.when(~text.rlike(_URI), problem("T5", name, " is not an absolute URI: ", shown(text)))
 
 
 def wrong_media_type(name: str | Column, text: Column) -> Column:
-    """Return the error of a text that is no media type (rule C13), or null."""
+    """Return a column expression for the error of a text that is not a media type (rule C13), or null."""
     return F.when(~text.rlike(_MEDIA_TYPE), problem("C13", name, " is not a media type: ", shown(text)))
 
 
 def wrong_timestamp(name: str | Column, text: Column) -> Column:
-    """Return the error of a text that is no timestamp (rule T7), or null."""
+    """Return a column expression for the error of a text that is not a timestamp (rule T7), or null."""
     year, month, day = (_number(text, *index) for index in ((1, 4), (6, 2), (9, 2)))
     is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     days = (
@@ -162,7 +164,9 @@ def _number(text: Column, first: int, size: int) -> Column:
 
 
 def micros_of(text: Column) -> Column:
-    """Return the microseconds since 1970 of a valid timestamp, or null if no `datetime` can hold it."""
+    """Return an expression for a valid timestamp's microseconds since 1970.
+
+    It is null if no `datetime` can represent the time."""
     date = F.make_date(*(_number(text, *index) for index in ((1, 4), (6, 2), (9, 2))))
     clock = [_number(text, *index) for index in ((12, 2), (15, 2), (18, 2))]
     seconds = F.unix_date(date).cast("bigint") * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
@@ -180,12 +184,16 @@ def micros_of(text: Column) -> Column:
 
 
 def is_canonical_time(text: Column) -> Column:
-    """Return whether a timestamp has its canonical text: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
+    """Return a column expression: true if a timestamp is in canonical form.
+
+    The canonical form has UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
     return text.rlike(_CANONICAL_TIME)
 
 
 def time_text_of(micros: Column) -> Column:
-    """Return the canonical text of a time in microseconds since 1970, of the years 1 to 9999."""
+    """Return an expression for the canonical text of a time in microseconds since 1970.
+
+    The time must be in the years 1 to 9999."""
     rest = F.pmod(micros, F.lit(_DAY_MICROS))
     days = F.round((micros - rest) / _DAY_MICROS).cast("int")
     seconds, fraction = F.floor(rest / 1_000_000), rest % 1_000_000
@@ -206,13 +214,15 @@ def time_text_of(micros: Column) -> Column:
 
 
 def wrong_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
-    """Return the error of an extension (rule P1, or the rule of its declared type), or null."""
+    """Return an expression for the error of an invalid extension, or null.
+
+    An extension can break rule P1, or the rule of its declared type."""
     empty = F.when((name == "partitionkey") & (text == ""), problem("P1", "partitionkey is empty"))
     return F.coalesce(empty, wrong_typed_extension(name, text, declared))
 
 
 def wrong_typed_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
-    """Return the error of an extension that breaks the rule of its declared type (T1 to T7), or null."""
+    """Return an expression for the error of an extension that breaks its type's rule (T1 to T7), or null."""
     wrong = F.when(text.isNull(), None)
     for kind in AttributeType:
         names = [known for known, its_kind in declared.items() if its_kind is kind]
@@ -222,7 +232,7 @@ def wrong_typed_extension(name: Column, text: Column, declared: dict[str, Attrib
 
 
 def wrong_typed(name: str | Column, kind: AttributeType, text: Column) -> Column:
-    """Return the error of a text that is no value of the type `kind` (rules T1 to T7), or null."""
+    """Return an expression for the error of a text that is not of type `kind` (rules T1 to T7), or null."""
     if kind is AttributeType.BOOLEAN:
         return F.when(~text.isin("true", "false"), problem("T1", name, " is not a Boolean: ", shown(text)))
     if kind is AttributeType.INTEGER:

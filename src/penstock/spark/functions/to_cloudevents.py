@@ -1,4 +1,4 @@
-"""Records from a DataFrame of events: `to_cloudevents` makes key, value and headers out of attribute columns.
+"""Records from a DataFrame of events: `to_cloudevents` makes keys, values and headers from attribute columns.
 
 The binary mode is column expressions, which the JVM evaluates. The structured mode goes through
 `encode_events` in Python, a batch at a time: SQL functions cannot put the exact text of JSON data into
@@ -87,7 +87,7 @@ def to_cloudevents(
 
     `df` has the columns that `from_cloudevents` makes, or some of them: `id`, `source` and `type` are
     required. `time` is a timestamp, or text. Extensions are in the map `extensions`, or each in a column
-    ``ce_<name>``. `key` is the column of that name, or null; `key_mapper` may be
+    ``ce_<name>``. The record key is the column `key`, or null; `key_mapper` may be
     `partitionkey_mapper`. Other columns, such as `topic`, stay. The options are those of
     `penstock.cloudevents.encode_events`.
 
@@ -243,7 +243,7 @@ def _binary_record(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
 
 
 def canonical(name: Column, text: Column, integers: list[str]) -> Column:
-    """Return the canonical text of a valid extension: only an Integer "-0" changes, to "0"."""
+    """Return a column expression for the canonical text of a valid extension: an Integer "-0" becomes "0"."""
     return F.when(name.isin(integers) & (text == "-0"), "0").otherwise(text)
 
 
@@ -267,7 +267,7 @@ def _sayable(micros: Column) -> Column:
 
 
 def _entries(df: DataFrame) -> Column:
-    """Return a column expression for names and texts of extensions: of the map, then of ``ce_`` columns."""
+    """Return a column expression for all extensions: those of the map, then those in ``ce_`` columns."""
     parts = [F.array().cast(_ENTRIES)]
     if "extensions" in df.columns:
         parts.append(F.coalesce(F.map_entries("extensions").cast(_ENTRIES), parts[0]))

@@ -1,1 +1,1 @@
-"""Observe queries from outside: by their checkpoints, by files of a listener, and by readable names."""
+"""Observe streaming queries from other programs: their checkpoints, reports in files, and readable names."""

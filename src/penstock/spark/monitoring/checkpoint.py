@@ -1,4 +1,4 @@
-"""Read the position of a query from its Spark checkpoint: micro-batches planned and complete, and when.
+"""Reads the position of a query from its Spark checkpoint: planned and complete micro-batches.
 
 A checkpoint has a file for each micro-batch in ``offsets`` (where it ends, written before it runs) and one of
 the same name in ``commits`` (written when it is complete). Only Spark writes them; this module reads them.
@@ -18,16 +18,16 @@ from penstock.model import TopicPartition
 from penstock.spark.source.planning import StreamOffsets
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
-"""The largest file of a checkpoint that is read: offsets of some 500,000 topic partitions."""
+"""The largest checkpoint file, in bytes, that is read: the offsets of some 500,000 topic partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The position of a query, by its checkpoint.
+    """The position of a query, as its checkpoint stores it.
 
-    `batch_id` is the last complete micro-batch, and `offsets` are where it ended; None and empty before
-    the first. `done_at` is when it was complete, in seconds since 1970. `planned_id` is the last one that was
-    planned: one more than `batch_id` while a micro-batch runs.
+    `batch_id` is the last complete micro-batch, and `offsets` are its end offsets; None and empty before the
+    first. `done_at` is the time of its completion in seconds since 1970. `planned_id` is the last one that
+    was planned: one more than `batch_id` while a micro-batch runs.
     """
 
     query_id: str
@@ -36,16 +36,16 @@ class Standing:
     offsets: Mapping[TopicPartition, int]
     done_at: float | None
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    """The ids of the topics of `offsets` by name, if the checkpoint has them."""
+    """A dict from topic to topic id, if the checkpoint has topic ids."""
 
     @property
     def position(self) -> int:
-        """The sum of the offsets, which grows by the number of records read."""
+        """The sum of the end offsets of all partitions; its growth is the number of records read."""
         return sum(self.offsets.values())
 
 
 def is_checkpoint(directory: Path) -> bool:
-    """Return whether `directory` is the checkpoint of a Spark query."""
+    """Return True if `directory` is the checkpoint of a Spark query."""
     return (directory / "metadata").is_file() and (directory / "offsets").is_dir()
 
 
@@ -53,7 +53,7 @@ def standing_of(directory: Path) -> Standing:
     """Return the current position of the query whose checkpoint is `directory`.
 
     Raises:
-        ConfigError: there is no checkpoint of a streaming query, or one of an unknown form.
+        ConfigError: there is no checkpoint of a streaming query, or its form is unknown.
         StorageError: a file cannot be read.
     """
     if not is_checkpoint(directory):
@@ -99,7 +99,7 @@ def _offsets(path: Path) -> StreamOffsets:
 
 
 def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
-    """Return the offsets of those sources that read topics, each given as JSON text or its object."""
+    """Return the offsets of the sources that read topics. The offsets of a source are JSON text or an object."""
     found = StreamOffsets({})
     for document in documents:
         with suppress(ValueError, ConfigError):

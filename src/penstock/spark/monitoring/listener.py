@@ -28,7 +28,7 @@ class QueryReports(StreamingQueryListener):
         spark.streams.addListener(QueryReports())
 
     The files are in `directory`, by default `reports_directory`, where `penstock follow` looks. A failed
-    write is logged, and the query goes on.
+    write is logged, and the query continues.
     """
 
     def __init__(self, directory: str | Path | None = None) -> None:

@@ -1,7 +1,7 @@
 """A readable name for a query: ``penstock[orders] on host:9092``.
 
-Spark shows a source in Python by the name of its own JVM class, which takes nothing from Python. Spark shows
-the name of a query everywhere: on its page, in descriptions of jobs, progress, logs and events.
+Spark shows a Python source under the name of a JVM class of Spark, which a Python source cannot change. Spark
+shows the name of a query everywhere: on its page, in descriptions of jobs, progress, logs and events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SHOWN_MAX = 5
-"""The most topics in the name of a query; further ones are only counted."""
+"""The most topics in the name of a query; further topics are only counted."""
 
 FORMAT = "penstock"
 
@@ -25,7 +25,7 @@ FORMAT = "penstock"
 def query_name(frame: DataFrame) -> str:
     """Return the name for a query over `frame`, for ``writeStream.queryName``: its topics and broker.
 
-    Several sources are joined by ``+``. With Spark Connect, whose plans are in the server, it is an error.
+    Several sources are joined by ``+``. Spark Connect is not supported, because its plans are in the server.
 
     Raises:
         ConfigError: `frame` reads no topic, or it belongs to a session of Spark Connect.
@@ -63,6 +63,6 @@ def _selected(selection: Selection) -> str:
 
 
 def shortened(names: tuple[str, ...] | list[str]) -> str:
-    """Return the first of `names`, joined, and how many more there are."""
+    """Return the first `SHOWN_MAX` names, joined, and the number of further names."""
     more = [f"{len(names) - SHOWN_MAX} more"] if len(names) > SHOWN_MAX else []
     return ", ".join([*names[:SHOWN_MAX], *more])

@@ -1,7 +1,7 @@
 """Counts of the records that a query reads, in Spark's own progress and events, by `Dataset.observe`.
 
 A source in Python reports no metrics of its own: `ReportsSourceMetrics` is for sources of the JVM. Metrics
-that a query observes of its rows are in its progress, under ``observedMetrics``, and in the events of
+that a query computes with `observe` are in its progress, under ``observedMetrics``, and in the events of
 listeners.
 """
 
@@ -21,9 +21,9 @@ def observed(frame: DataFrame, name: str = NAME) -> DataFrame:
     """Return `frame` with metrics of its micro-batches in ``progress["observedMetrics"][name]``.
 
     The metrics are `rows`; of the columns that `frame` has: `bytes` of keys and values, the number of
-    `partitions`, and the times of the `oldest` and the `newest` record. The distance of these to the
-    ``timestamp`` of the progress is the delay of the query. A name may be used once in a query. Costs one
-    pass over the columns.
+    `partitions`, and the times of the `oldest` and the `newest` record. The difference between these times
+    and the ``timestamp`` of the progress is the delay of the query. A name may be used once in a query. Costs
+    one pass over the columns.
 
     Raises:
         ConfigError: `name` is empty.

@@ -19,10 +19,10 @@ from penstock.errors import ConfigError, StorageError
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 
 REPORTS_MAX = 100
-"""The most files in the directory of reports: those of the queries that reported last stay."""
+"""The most files in the directory of reports: the oldest reports are deleted."""
 
 REPORT_BYTES_MAX = 16 * 1024 * 1024
-"""The largest report that is read, with offsets of some 100,000 topic partitions."""
+"""The largest report, in bytes, that is read: the offsets of some 100,000 topic partitions."""
 
 SUFFIX = ".query.json"
 
@@ -37,7 +37,7 @@ class Report:
     error: str | None
     progress: Progress | None
     offsets: tuple[Any, ...] = ()
-    """The end of the last micro-batch in each source, as Spark reports it."""
+    """The end offsets of the last micro-batch for each source, in Spark's format."""
     written_at: float = 0.0
     """The time when the file was written, in seconds since 1970."""
 
@@ -63,7 +63,7 @@ def write_report(directory: Path, document: Mapping[str, Any]) -> None:
 
 
 def find_report(directory: Path, query: str) -> Report | None:
-    """Return the report of the query with this id, or else the newest of that name, or None.
+    """Return the report of the query with an id, or else the newest one of a query with that name, or None.
 
     Raises:
         StorageError: a report cannot be read.

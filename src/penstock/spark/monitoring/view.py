@@ -1,4 +1,4 @@
-"""Combine the checkpoint, the report and the brokers' offsets of a query, as far as available."""
+"""Combines a query's checkpoint, its last report and the brokers' offsets, as far as they are available."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from penstock.spark.monitoring.reports import Report, find_report, reports_direc
 from penstock.spark.source.planning import Offsets, StreamOffsets, backlog_rows, recreated_topics
 
 Ends = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int | None]]
-"""A function that asks brokers for the end offsets of partitions and returns them."""
+"""A function that requests the end offsets of partitions from brokers, and returns them."""
 
 TopicIds = Callable[[Iterable[str]], Mapping[str, bytes]]
-"""A function that asks brokers for topic ids and returns them by name, without topics that have none."""
+"""A function that requests topic ids from brokers, and returns a dict from topic to id, without topics that
+have no id."""
 
 STALE_AFTER_S = 10.0
-"""A report this many seconds older than the last micro-batch is of an earlier run, and is ignored."""
+"""Seconds by which a report may be older than the last micro-batch. An older report is of an earlier run, and
+ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
     """The state of a query; unknown fields are None or empty.
 
-    `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was complete (seconds
-    since 1970), `error` why the query ended. `recreated` has a sentence for each topic that was deleted and
-    created anew since: all of it counts as not yet read.
+    `lag` is the number of offsets not yet read, `done_at` the completion time of the last micro-batch
+    (seconds since 1970), `error` the reason why the query ended. `recreated` has a sentence for each topic
+    that was deleted and created again since then: all of its records count as not yet read.
     """
 
     name: str
@@ -48,8 +50,8 @@ class QueryView:
 class QueryWatch:
     """Returns the current state of one query on each call of `look`.
 
-    `query` is the directory of its checkpoint, or its name or id in the directory `reports`.
-    `ends` and `topic_ids` ask the brokers.
+    `query` is the directory of its checkpoint, or its name or id in the directory `reports`. The functions
+    `ends` and `topic_ids` send requests to the brokers.
     """
 
     def __init__(
@@ -65,7 +67,8 @@ class QueryWatch:
         self._topic_ids = topic_ids
         self._checkpoint = Path(query) if is_checkpoint(Path(query)) else None
         self._before: tuple[int, int, float] | None = None
-        """Number, position and time of the newest micro-batch at an earlier look, for the rate."""
+        """The number, position and time of the newest micro-batch at an earlier call of `look`, to compute
+        the rate."""
         self._rate: float | None = None
 
     def look(self) -> QueryView:

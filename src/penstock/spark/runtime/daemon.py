@@ -1,10 +1,10 @@
-"""Spark's daemons of Python workers, without the traceback that they print when an idle worker ends.
+"""Spark's daemons of Python workers, changed so that an idle worker ends without a traceback.
 
 Spark closes the connection of a worker that was idle for a minute. Over a unix domain socket the worker's
 last flush then fails, and a BrokenPipeError appears on the user's screen, although nothing is wrong.
 Everything else is Spark's own daemon. Run as a module, this is the daemon of the workers that run tasks
-(setting spark.python.daemon.module). The daemon of workers that plan queries cannot be chosen, so they are
-changed when they import the data source.
+(setting spark.python.daemon.module). No setting selects the daemon of the workers that plan queries, so these
+workers change it when they import the data source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def leave_quietly(daemon: Any) -> None:
-    """Make workers that `daemon` (a module like `pyspark.daemon`) forks end without output."""
+    """Change `daemon`, a module like `pyspark.daemon`, so that its forked workers end without output."""
     serve = daemon.worker
 
     def worker(sock: socket, authenticated: bool) -> int:
@@ -31,7 +31,7 @@ def leave_quietly(daemon: Any) -> None:
 
 
 def leave_planner_quietly() -> None:
-    """Call `leave_quietly` for this process's daemon, if this is a worker that plans queries."""
+    """Call `leave_quietly` for the daemon of this process if it is a worker that plans queries."""
     daemon = _planners_daemon()
     if daemon is not None:
         leave_quietly(daemon)
@@ -40,8 +40,8 @@ def leave_planner_quietly() -> None:
 def settle_planner() -> None:
     """Freeze imported objects for the garbage collector, if this process is a worker that plans queries.
 
-    Such a worker serves query after query, and Spark collects its garbage after each: 10 ms of CPU and more
-    with PySpark, PyArrow and this package loaded, next to nothing once they are frozen.
+    Such a worker serves many queries, and Spark runs the garbage collector after each. That takes 10 ms of
+    CPU and more with PySpark, PyArrow and this package loaded, and almost none once their objects are frozen.
     """
     if _planners_daemon() is not None:
         gc.freeze()

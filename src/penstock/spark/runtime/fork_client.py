@@ -1,7 +1,7 @@
 """Start the Python that plans a stream: forked by the session's fork server if there is one, else anew.
 
 Spark starts this process for each stream, without a daemon, and waits for it. `worker_python` makes Spark run
-this program in place of Python, before anything else is imported. So it is short, and imports only modules
+this program instead of Python, before anything else is imported. So it is short, and imports only modules
 that are built into Python. It is run by its path, as ``python -I -S fork_client.py PYTHON ARGUMENT...``. The
 process that it starts gets its arguments, environment, working directory and standard streams; when one of
 the two ends, the other ends too.
@@ -15,13 +15,14 @@ import os
 import sys
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
-"""The module that Spark runs for each stream."""
+"""The module of PySpark that Spark runs to plan each stream."""
 
 FRESH = "PENSTOCK_FORK_SERVER_FOR"
-"""The environment variable of a process that was not forked: the JVM for which it may start a server."""
+"""An environment variable that marks a process that was not forked. Its value is the process id of the JVM
+for which this process may start a fork server."""
 
 PATIENCE_S = 2.0
-"""Seconds to wait for an answer of the fork server. It has nothing else to do than to answer."""
+"""Seconds to wait for an answer of the fork server, which normally answers at once."""
 
 READY = b"+"
 
@@ -41,14 +42,14 @@ def address(jvm: int) -> bytes:
 
 
 def is_own(connection: _socket.socket) -> bool:
-    """Return whether the other end of a connection is a process of this user, in this PID namespace."""
+    """Return True if the peer of a connection is a process of this user, in this PID namespace."""
     credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     pid, uid = (int.from_bytes(credentials[at : at + 4], sys.byteorder) for at in (0, 4))
     return pid != 0 and uid == os.getuid()
 
 
 def served(arguments: list[str]) -> _socket.socket | None:
-    """Ask the fork server for a process that runs `arguments`; return the connection to it, or None."""
+    """Request a process that runs `arguments` from the fork server; return the connection to it, or None."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_S)

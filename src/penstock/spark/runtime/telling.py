@@ -1,7 +1,7 @@
-"""Print what a batch query has written, in one line on the driver's stderr, since `save` returns nothing.
+"""Prints the result of a batch query in one line on the driver's stderr, since `save` returns nothing.
 
 Spark calls the commit of a writer in a separate Python process, which shares the driver's stderr. Streaming
-queries report their progress instead. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
+queries report their progress instead. With ``PENSTOCK_PROGRESS=0``, nothing is printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SWITCH = "PENSTOCK_PROGRESS"
 NAMED_MAX = 5
-"""The most topics that a line names."""
+"""The most topics that are named in a printed line; further topics are only counted."""
 
 
 def tell(line: str) -> None:
@@ -49,7 +49,7 @@ def once_line(rows: int, topics: Collection[str]) -> str:
 
 
 def landed_line(path: str, manifest: Manifest | None) -> str:
-    """Return a line with the records that one batch of a landed table has."""
+    """Return a line with the numbers of rows and offsets in one batch of a landed table."""
     if manifest is None:
         return f"landed no rows in {path}"
     topics: dict[str, int] = {}
@@ -63,7 +63,7 @@ def landed_line(path: str, manifest: Manifest | None) -> str:
 
 
 def lake_line(table: str, written: Written | None) -> str:
-    """Return a line with the rows and files of one commit to a lake table."""
+    """Return a line with the numbers of rows and files of one commit to a lake table."""
     if written is None:
         return f"landed no rows in {table}"
     files = f"{_counted(written.files, 'file')} ({written.size_bytes:,} bytes)"

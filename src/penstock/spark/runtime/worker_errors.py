@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from penstock.errors import PenstockError
 
 HIDE = "SPARK_HIDE_TRACEBACK"
-"""The environment variable that makes a Spark worker hide the traceback of an exception that it reports."""
+"""The environment variable that makes a Spark worker report an exception without its traceback."""
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Run the block so that a PenstockError leaves a Spark worker without its traceback.
 
-    A worker ends with the error that it reports, so that the setting cannot hide errors of other code.
-    Other exceptions are bugs and keep their traceback.
+    A worker ends with the error that it reports, so that the environment variable `HIDE` cannot affect errors
+    of other code. Other exceptions are bugs and keep their traceback.
     """
     try:
         yield
@@ -29,7 +29,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def runs_in_worker() -> bool:
-    """Return whether this process is one of Spark's Python workers, rather than the user's program."""
+    """Return True if this process is one of Spark's Python workers, False if it is the user's program."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return spec is not None and spec.name in (
         "pyspark.daemon",

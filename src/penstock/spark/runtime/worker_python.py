@@ -1,9 +1,9 @@
-"""The Python of Spark's workers on this machine: the one of the driver, with the installed PySpark.
+"""The Python for Spark's workers on this machine: the driver's Python, with the installed PySpark.
 
 Spark puts the archive of PySpark's sources first on the path of every worker. Python compiles modules that it
 imports from an archive anew in each process: the planner of a query then starts in 0.7 CPU seconds, against
-0.25 with the installed files. A small program starts Python without the archive; it starts the Python that
-plans a stream by way of `fork_client`.
+0.25 with the installed files. This module writes a small program that starts Python without the archive. If
+the Python plans a stream, the program starts it through `fork_client`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def worker_python(package: Path) -> str:
 
 
 def _streams() -> str:
-    """Return the shell lines that start a Python to plan a stream; "" if there are no fork servers."""
+    """Return the shell lines that start a Python to plan a stream; "" on systems without fork servers."""
     client = Path(__file__).with_name("fork_client.py")
     if sys.platform != "linux" or not client.exists():
         return ""
@@ -73,7 +73,7 @@ def _streams() -> str:
 
 
 def _is_found(package: Path) -> bool:
-    """Return whether a new Python of the same installation imports PySpark and py4j from this folder."""
+    """Return True if a new Python of this installation imports PySpark and py4j from `package`."""
     place = os.path.realpath(package.parent)
     places = {os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
     return place in places and os.path.isdir(os.path.join(place, "py4j"))
@@ -104,5 +104,5 @@ def _written(program: str) -> str | None:
 
 
 def _runs(path: Path) -> bool:
-    """Return whether the file system of `path` allows programs to be run."""
+    """Return True if the file system of `path` allows programs to be executed."""
     return not os.statvfs(path).f_flag & os.ST_NOEXEC

@@ -1,1 +1,1 @@
-"""Sinks that write tables of files exactly once, and the progress of a query."""
+"""Sinks that write tables of files exactly once, and reports of a query's progress."""

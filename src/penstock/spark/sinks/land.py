@@ -1,4 +1,4 @@
-"""Land a topic as Parquet with one call, which gives both ends of the query the options they need."""
+"""Land a topic as Parquet with one call, which sets the options of both the source and the sink."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 DICTIONARIES = {"catalog_properties": "landing.catalog.", "store": "landing.store."}
-"""Arguments that are dictionaries, and the prefix of the options that their items become."""
+"""A dict from the name of an argument that is a dictionary to the prefix of the options made from its items.
+"""
 
 
 @overload
@@ -55,9 +56,9 @@ def land(
     `path` is a directory, or the URL of a lake table as ``penstock land`` takes it: an object store
     (``s3://bucket/orders/``), ``iceberg://catalog/db.table``, ``delta://PATH``. `reader` has the options of
     the source. `partition_by` names columns; ``date`` and ``hour`` are made from the time of a record.
-    `options` are those of landing without their prefix: ``columns``, ``compression``, ``fileBytes``; for
-    directories ``format``, ``maxPartitions``, ``time``, ``table``, ``catalog``, and a dictionary
-    ``catalog_properties``; for the lake ``name``, ``storeFile``, and a dictionary ``store``.
+    `options` are the landing options without the prefix ``landing``: ``columns``, ``compression``,
+    ``fileBytes``; for directories ``format``, ``maxPartitions``, ``time``, ``table``, ``catalog``, and a
+    dictionary ``catalog_properties``; for the lake ``name``, ``storeFile``, and a dictionary ``store``.
 
     Micro-batches report in ``progress["observedMetrics"]["landed"]`` their `rows`, `files` and `bytes`.
 

@@ -26,10 +26,10 @@ _CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The numbers of one micro-batch of a query.
+    """The numbers of one micro-batch of a query, for display.
 
-    `lag` is how many offsets of its topics were not yet read when it was planned, or None if the query
-    has sources of another kind. `watermark` is None before the first event time.
+    `lag` is the number of offsets of its topics that were not yet read when the micro-batch was planned, or
+    None if the query has other kinds of sources. `watermark` is None before the first event time.
     """
 
     batch_id: int
@@ -43,7 +43,7 @@ class Progress:
 
 
 def progress_of(report: Mapping[str, Any]) -> Progress:
-    """Return the progress in one entry of `StreamingQuery.recentProgress`, an object of Spark or its JSON."""
+    """Return the `Progress` for an entry of `StreamingQuery.recentProgress`: Spark's object, or its JSON."""
     landed = _landed_rows(report)
     watermark = report.get("eventTime", {}).get("watermark") if report.get("eventTime") else None
     return Progress(
@@ -60,7 +60,7 @@ def progress_of(report: Mapping[str, Any]) -> Progress:
 
 
 def _landed_rows(report: Mapping[str, Any]) -> int | None:
-    """Return the number of records that a query of `land` has landed, or None for another query."""
+    """Return the number of records that a query of `land` has landed, or None for other queries."""
     found = (report.get("observedMetrics") or {}).get(OBSERVED)
     try:
         return None if found is None else int(found["rows"])
@@ -69,9 +69,9 @@ def _landed_rows(report: Mapping[str, Any]) -> int | None:
 
 
 def _described(source: Mapping[str, Any]) -> str:
-    """Return a source's description, or the topics of its offsets if it is only a class name.
+    """Return the description of a source; if it is only a class name, the topics in its offsets.
 
-    Spark describes a source in Python by the name of a class.
+    For a Python source, Spark's description is the name of a class.
     """
     named = str(source.get("description") or "")
     offsets = _offsets(source.get("endOffset"))
@@ -83,7 +83,7 @@ def _described(source: Mapping[str, Any]) -> str:
 
 
 def _rate(value: object) -> float:
-    """Return a rate as a float; 0.0 for NaN and infinity, which Spark reports if a batch took no time."""
+    """Return a rate as a float; 0.0 for NaN and infinity, which Spark reports if a batch took 0 ms."""
     return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
 
 
@@ -103,7 +103,7 @@ def _lag(sources: list[Mapping[str, Any]]) -> int | None:
 
 
 def _offsets(value: Any) -> dict[Any, int] | None:
-    """Return the offsets of one source, from JSON text or its object; None if it reads no topics."""
+    """Return the offsets of one source, which are JSON text or an object; None if the source reads no topics."""
     import json
 
     try:
@@ -141,10 +141,10 @@ _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """Return the line of an exception from Spark that states the cause.
+    """Return the one line of a Spark exception that states the cause of the failure.
 
-    Spark wraps the error of a Python source or function in many lines; the last Python error among these is
-    the cause. For an error of this package, only its message is returned.
+    Spark wraps the error of a Python source or function in many lines; the last Python error in them is the
+    cause. For an error of this package, only its message is returned.
     """
     if isinstance(error, PenstockError):
         return str(error)

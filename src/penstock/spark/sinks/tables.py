@@ -1,9 +1,9 @@
 """A Parquet table that holds every micro-batch of a query exactly once.
 
-Spark runs a micro-batch again when it was killed before the batch was marked as done, with the same
-batch id and the same input. Here a batch is one file named after that id: running it again replaces
-the file. A file appears by a rename, whole, so that a reader of the directory (pyarrow, DuckDB,
-Spark, pandas) never sees half a batch.
+Spark repeats a micro-batch, with the same batch id and input, if it was killed before the batch was marked as
+done. Each batch becomes one file named after its id, so that a repetition replaces the file. A complete file
+is renamed to its final name, so that programs that read the directory (pyarrow, DuckDB, Spark, pandas) never
+get half a batch.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class ParquetTable:
-    """The table in directory `path`, written by one query; `prefix` keeps the files of several apart.
+    """The Parquet table in directory `path`, written by one query; `prefix` distinguishes queries' files.
 
     The batches reach the table through the driver: use it for small results, not for copies of whole topics.
 
         table = ParquetTable("delays")
         query = frame.writeStream.foreachBatch(table.write).option("checkpointLocation", "state").start()
 
-    The batch ids count within one checkpoint. Delete the table together with its checkpoint, or
-    its new batches replace old ones of the same number.
+    The batch ids count within one checkpoint. Delete the table together with its checkpoint; otherwise new
+    batches replace old ones of the same number.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ParquetTable:
     def commit(self, batch_id: int, table: pa.Table) -> None:
         """Make `table` the content of batch `batch_id`, on disk when this returns.
 
-        An empty table leaves no file, except for the first, from which readers get the columns.
+        An empty table makes no file, except for the first batch, whose file has the columns for readers.
 
         Raises:
             StorageError: the disk is full, the directory is not writable, or another operation fails.
@@ -69,7 +69,7 @@ class ParquetTable:
         self.commit(batch_id, frame.toArrow())
 
     def file_of(self, batch_id: int) -> Path:
-        """Return the path of the file for batch `batch_id`, whether it exists or not.
+        """Return the path of the file for batch `batch_id`, which may not exist.
 
         Raises:
             ConfigError: `batch_id` is negative.

@@ -2,8 +2,8 @@
 
     spark.readStream.format("penstock").option("kafka.bootstrap.servers", ...).option("subscribe", ...)
 
-Spark finds it on the driver and on every executor that has this package, through the module
-`pyspark_penstock`, which imports this one to make an object. Objects here are pickled by
+Spark finds the source on the driver and on every executor that has this package, through the module
+`pyspark_penstock`, which imports this module when Spark creates the source. Objects here are pickled by
 reference to their classes, and are cheap to import: numpy is not loaded for planning, and modules for
 transactions and landing are imported only if an option needs them.
 """

@@ -1,4 +1,4 @@
-"""CloudEvents as columns: events are decoded on executors, before records are passed to the JVM."""
+"""CloudEvents as columns: executors decode the events before records are passed to the JVM."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RAW_COLUMNS = ("value", "headers")
-"""Columns that repeat the other columns of a valid event, and are null for it unless `raw` is "all"."""
+"""The record columns `value` and `headers`, whose contents a valid event's other columns repeat. They are
+null for valid events unless the option `raw` is "all"."""
 
 
 def event_columns(
     batch: pa.RecordBatch, columns: Sequence[str], options: CloudEventsOptions
 ) -> dict[str, pa.Array]:
-    """Return, by name, the columns of `batch` and those of the events in it.
+    """Return a dict of the columns of `batch` and the columns of the events in its records, by name.
 
     Raises:
-        DecodeError: a record is no valid event, and the option for invalid events is "fail".
+        DecodeError: a record is not a valid event, and the option `invalid` is "fail".
     """
     import pyarrow.compute as pc
 
@@ -57,7 +58,7 @@ def event_columns(
 
 
 def _is_typed(name: str) -> bool:
-    """Return whether an extension's column in Arrow is not text; Spark then gets the text in `extensions`."""
+    """Return True if the Arrow column of an extension is not text; Spark then gets the text in `extensions`."""
     from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 
     return WELL_KNOWN_EXTENSIONS.get(name) in (
@@ -80,7 +81,7 @@ def _only_where(keep: pa.BooleanArray, column: pa.Array, dropped: int) -> pa.Arr
 
 
 def _positions(keep: pa.BooleanArray) -> pa.Array:
-    """Return the index of each row where `keep` is true, else null, for `take`."""
+    """Return an array for Arrow's `take`: the row's own index where `keep` is true, else null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
-"""Local properties of Spark's tasks. The id of a query is in its checkpoint, the same in each of its runs;
-the job group of a streaming query is the id of its run."""
+"""The name of a local property of Spark's tasks, like QUERY_ID and BATCH_ID. A query's id is in its
+checkpoint, and equal in all of its runs; the job group of a streaming query is the id of its current run."""
 
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """The message of one task to the driver: the result of its attempt, with sink and run."""
+    """The message of one task to the driver: the result of its attempt, with the sink and the query's run."""
 
     place: SinkPlace
     run_id: str | None
@@ -83,7 +83,9 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
-    """Writes the rows of one job, all or none; with `WriteOptions.job`, exactly once for all its runs."""
+    """Writes the rows of one job, all or none.
+
+    With `WriteOptions.job`, repeated runs write them exactly once."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._run_id = uuid.uuid4().hex
@@ -136,7 +138,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
-    """Return the sink of a query or job. Its name is the option transactionalIdPrefix and `identity`."""
+    """Return the `SinkPlace` of a query or job; its name combines transactionalIdPrefix and `identity`."""
     return SinkPlace(
         f"{options.transactional_id_prefix}-{identity}",
         options.bootstrap_servers,
@@ -170,7 +172,7 @@ def write_task(
 
 
 def _local(name: str) -> str:
-    """Return a local property of the Spark task that calls this.
+    """Return a local property of the current Spark task.
 
     Raises:
         ConfigError: this Spark does not set the property.

@@ -1,7 +1,7 @@
-"""The options of the data source: their names, their meanings, and which contradict each other.
+"""The options of the data source: their names, their meanings, and which of them exclude each other.
 
-The names are those of Spark's Kafka source, so that a query changes over by its format name alone. Spark
-passes the keys in lower case and every value as text; errors here use the names as they are documented.
+The names are those of Spark's Kafka source, so that a query can switch by changing its format name alone.
+Spark passes the names in lower case and every value as text; error messages use the documented names.
 Independent of brokers and Spark.
 """
 
@@ -78,7 +78,8 @@ EXACTLY_ONCE_NAMES = ("transactionalIdPrefix", "sinksTopic", "txnAppId", "txnVer
 WRITE_NAMES = ("topic", "exactlyOnce", *EXACTLY_ONCE_NAMES)
 SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders", *value_names.BOTH_NAMES)
 SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
-"""Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
+"""Spark's own options of a streaming query, which Spark passes to the sink together with the sink's options.
+"""
 
 _CANONICAL = {
     name.lower(): name
@@ -86,7 +87,8 @@ _CANONICAL = {
 }
 
 MAX_BROKER_OUTAGE = "2h"
-"""The default of maxBrokerOutage: longer than a restart of a cluster, shorter than the usual retention."""
+"""The default of maxBrokerOutage: longer than the restart of a cluster, shorter than the usual retention
+time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Selection:
     partitions: tuple[TopicPartition, ...] = ()
 
     def matches(self, topic: str) -> bool:
-        """Return whether the selection includes the topic `topic`."""
+        """Return True if the selection includes the topic `topic`."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
@@ -110,7 +112,7 @@ class Selection:
         return names.pop() if len(names) == 1 else None
 
     def among(self, topics: Container[str]) -> Selection:
-        """Return this selection with only the named topics and partitions that are in `topics`."""
+        """Return this selection without named topics and partitions whose topic is not in `topics`."""
         return replace(
             self,
             topics=tuple(topic for topic in self.topics if topic in topics),
@@ -162,7 +164,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class CloudEventsOptions:
-    """The options for decoding events.
+    """The options for decoding CloudEvents.
 
     `invalid`: "keep" rows that are no valid event (with `error` set), "drop" them or "fail" on the first.
     `raw`: value and headers of "invalid" rows only, or of "all". `assume_structured`: read records without a
@@ -177,7 +179,7 @@ class CloudEventsOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The checked options of a reader."""
+    """The checked options of a query that reads topics."""
 
     bootstrap_servers: str
     selection: Selection
@@ -191,15 +193,15 @@ class ReadOptions:
     cloudevents: CloudEventsOptions | None
     client: Mapping[str, str | Secret]
     protocol: str = "kafka"
-    """``kafka`` (0.8 and later) or ``0.7``."""
+    """The protocol of the brokers: ``kafka`` (0.8 and later) or ``0.7``."""
     max_broker_outage_ms: int = 0
     """The time in milliseconds for which a stream waits for brokers that answered before."""
     commit_group: str | None = None
-    """The consumer group to which a stream commits its offsets."""
+    """The consumer group to which a stream commits its offsets; None if it commits none."""
     values: ValueOptions | None = None
-    """The options for decoding keys and values by their schemas."""
+    """The options for decoding keys and values with a schema registry's schemas; None if both stay bytes."""
     where: Where | None = None
-    """The condition that selects the records to read."""
+    """The condition that selects the records to read; None for all records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +220,10 @@ class WriteOptions:
     state_topic: str = STATE_TOPIC
     fail_on_data_loss: bool = True
     job: tuple[str, int] | None = None
-    """(txnAppId, txnVersion) of a batch query that may be run again; the version counts up."""
+    """(txnAppId, txnVersion) of a batch query that may be run again, with a higher version for each new job.
+    """
     values: tuple[WrittenField, ...] = ()
-    """The options of keys and values that are written by a schema."""
+    """The options for encoding keys and values with schemas; None if both stay bytes."""
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -301,10 +304,10 @@ def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
-    """Return (True to include headers, options for decoding events), on which the schema depends.
+    """Return the options that determine the schema: include headers, and the options for decoding events.
 
-    Spark asks for the schema first, before it says whether the query is a stream. Every option that does
-    not depend on that is checked here, so that a mistake is reported where the user made it.
+    Spark asks for the schema first, before it says whether the query is a stream. Every option that does not
+    depend on this is checked at once, so that a mistake is reported early.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -322,7 +325,7 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
 
 
 def value_options(options: Mapping[str, str]) -> ValueOptions | None:
-    """Return the options for decoding keys and values, on which a DataFrame's schema depends; else None.
+    """Return the options for decoding keys and values, which determine a DataFrame's schema, or None.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -339,7 +342,7 @@ def _refuse_sink_names(given: Mapping[str, str]) -> None:
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options under their documented names; names in `kafka.*` stay in lower case."""
+    """Return the options under their documented names; names that begin with `kafka.` stay in lower case."""
     given: dict[str, str] = {}
     for key, value in options.items():
         lowered = key.lower()

@@ -1,10 +1,10 @@
 """Plan a read: from options and offsets to ranges, and from ranges to tasks. No I/O.
 
-The brokers' offsets come in as arguments. A *range* is the part of one partition that one query (or one
-micro-batch) reads: `start` inclusive, `end` exclusive. Spark's checkpoint stores offsets as ``{"topic": {"0":
-23}}`` with topics and partitions in a fixed order, because Spark compares them as text, and because the Kafka
-connector of the JVM writes the same, so that a query can change over with its checkpoint. Keys without
-partitions hold the ids of topics (`StreamOffsets`).
+The brokers' offsets are arguments. A *range* is the part of one partition that one query (or one micro-batch)
+reads: `start` inclusive, `end` exclusive. Spark's checkpoint stores offsets as ``{"topic": {"0": 23}}`` with
+topics and partitions in a fixed order, because Spark compares them as text, and because the Kafka connector
+of the JVM writes this format, so that a query can switch with its checkpoint. Further keys, whose value has
+no partitions, contain the ids of topics (`StreamOffsets`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ Offsets = dict[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
 
 Lookup = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
-"""Calls ListOffsets: from EARLIEST, LATEST or a time in ms to an offset, None if no record is as late."""
+"""A function that sends ListOffsets: from a dict of partitions to EARLIEST, LATEST or a time in ms, it
+returns the offsets. An offset is None if all records are earlier than the time."""
 
 DATA_LOSS_ADVICE = "set failOnDataLoss to 'false' to go on without"
 
 BEGINS_HERE = "(begins here)"
-"""A key that marks the start of a query in Spark's log of offsets: the micro-batch with it reads nothing.
+"""A key that marks the start of a query in Spark's log of offsets: its micro-batch reads nothing.
 
 The log has the ends of micro-batches, but not the start of the first one. No topic has such a name, and the
 Kafka connector of the JVM takes the key for a topic without partitions.
@@ -38,13 +39,14 @@ Kafka connector of the JVM takes the key for a topic without partitions.
 
 
 _TOPIC_ID = re.compile(r"\(id of ([\w.-]+): ([\w-]{22})\)", re.ASCII)
-"""A key beside the topics in a document of offsets, which has a topic's name and id. Like `BEGINS_HERE`, it
-is no valid topic name, and the Kafka connector of the JVM takes it for a topic without partitions.
+"""A pattern for the further keys in a document of offsets, each with a topic's name and id. Like
+`BEGINS_HERE`, such a key is not a valid topic name, and the Kafka connector of the JVM takes the key for a
+topic without partitions.
 """
 
 
 class DataLossError(PenstockError):
-    """Records that the query had not read yet are no longer in the log, and failOnDataLoss is on."""
+    """Raised if unread records are no longer in the log, and failOnDataLoss is on."""
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
@@ -59,7 +61,7 @@ def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
     """Return the offsets in a document that `offsets_to_json` made.
 
     Raises:
-        ConfigError: the document has another form than offsets per topic and partition.
+        ConfigError: the document does not contain offsets per topic and partition.
     """
     try:
         return {
@@ -83,7 +85,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
-        """Return the offsets and ids in a document that `to_json` made. Raises as `offsets_from_json`."""
+        """Return the offsets and topic ids in a document that `to_json` made. Raises ConfigError."""
         offsets = offsets_from_json(document)
         return cls(
             offsets,
@@ -99,7 +101,7 @@ class StreamOffsets:
         return document
 
     def knowing(self, earlier: StreamOffsets) -> StreamOffsets:
-        """Return these offsets with the topic ids of both; an id in `self` overrides one in `earlier`."""
+        """Return these offsets with the topic ids of `self` and `earlier`; ids in `self` take precedence."""
         topics = {tp.topic for tp in self.offsets}
         known = {**earlier.topic_ids, **self.topic_ids}
         return StreamOffsets(self.offsets, {name: each for name, each in known.items() if name in topics})
@@ -113,7 +115,7 @@ class StreamOffsets:
 
 
 def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the topics that were deleted and created anew, each with an error message."""
+    """Return a dict from each topic that was deleted and created again to an error message."""
     return {
         topic: f"topic {topic} was deleted and created anew: its id was {uuid_to_text(earlier[topic])} and "
         f"is {uuid_to_text(topic_id)}, and what was not yet read of the old one is gone"
@@ -150,10 +152,10 @@ def select_partitions(selection: Selection, partition_counts: Mapping[str, int])
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) -> Offsets:
-    """Return the offset of `bound` in each of `partitions`, after looking up EARLIEST, LATEST and times.
+    """Return a dict from partition to the offset of `bound`, after looking up EARLIEST, LATEST and times.
 
     Raises:
-        ConfigError: offsets are given for other partitions than these, or no record is as late as the
+        ConfigError: the option does not name exactly `partitions`, or all records are earlier than the
             timestamp and startingOffsetsByTimestampStrategy is "error".
     """
     if bound.everywhere is not None:
@@ -239,10 +241,10 @@ def batch_ranges(
 def narrowed_ranges(
     ranges: Sequence[OffsetRange], wanted: Wanted, lookup: Lookup | None
 ) -> list[OffsetRange]:
-    """Return the parts of ranges that may hold records that `wanted` includes, without empty ones.
+    """Return the parts of ranges that may hold records for which `wanted` is true, without empty ones.
 
-    The ends of the ranges must have been looked up before: records written meanwhile lie behind them. Without
-    a `lookup`, offsets are byte positions of Kafka 0.7: a range is then kept or removed as a whole.
+    The ends of the ranges must have been looked up before the call, so that they exclude newer records.
+    Without a `lookup`, offsets are byte positions of Kafka 0.7: a range is then kept or removed as a whole.
     """
     found = []
     for each in ranges:
@@ -304,7 +306,7 @@ def stream_ranges(
 
 
 def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[str]:
-    """Return why `end` does not continue `start`: partitions that disappeared or whose offsets decreased."""
+    """Return reasons why `end` cannot follow `start`: partitions that disappeared, or lower offsets."""
     losses = []
     gone = sorted(set(start) - set(end))
     if gone:
@@ -318,7 +320,7 @@ def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicParti
 
 
 def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
-    """Raise an error if there are losses, unless the option failOnDataLoss is off.
+    """Raise an error if `losses`, descriptions of lost records, is not empty and failOnDataLoss is on.
 
     Raises:
         DataLossError: `losses` is not empty, and `fail_on_data_loss` is set.
@@ -330,11 +332,11 @@ def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
 def limit_rows(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int
 ) -> Offsets:
-    """Return the offsets where a micro-batch of about `rows_max` offsets ends.
+    """Return the end offsets of a micro-batch of about `rows_max` records.
 
     Every partition gets a share in proportion to its backlog, and at least one record, so that small
     partitions do not starve. Shares are rounded as Spark's Kafka source rounds them, in floating point: a
-    query that changes over keeps its micro-batches. `start` must have every partition of `latest`.
+    query that switches sources keeps its micro-batches. `start` must have every partition of `latest`.
     """
     backlog = {tp: max(0, latest[tp] - start[tp]) for tp in latest}
     total = sum(backlog.values())
@@ -349,17 +351,17 @@ def limit_rows(
 
 
 def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """Return how many offsets lie between `start` and `latest`, in partitions that both have."""
+    """Return the number of offsets between `start` and `latest`, in partitions that both of them have."""
     return sum(max(0, latest[tp] - start[tp]) for tp in latest if tp in start)
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Divide ranges into tasks: none longer than `max_records`, and at least `min_partitions` in all.
+    """Divide ranges for tasks: no range longer than `max_records`, at least `min_partitions` ranges.
 
-    Pieces of one partition stay in order and differ by at most one record. There are fewer tasks than
-    `min_partitions` only if there are fewer records.
+    Parts of one partition stay in order; their sizes differ by at most one record. There are fewer ranges
+    than `min_partitions` only if there are fewer records.
     """
     whole = [each for each in ranges if each.size > 0]
     parts = [max(1, -(-each.size // max_records)) if max_records else 1 for each in whole]
@@ -372,7 +374,7 @@ def split_ranges(
 
 
 def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
-    """Join consecutive ranges into one task, as long as it has at most `rows_max` records.
+    """Combine consecutive ranges in one task, as long as the task has at most `rows_max` records.
 
     Starting a task takes some milliseconds, which would be most of the time of small micro-batches with many
     partitions.
@@ -395,5 +397,5 @@ def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def known_offsets(answers: Mapping[TopicPartition, int | None]) -> Offsets:
-    """Return the offsets in `answers`, without partitions whose answer is None."""
+    """Return a copy of `answers` without the partitions whose offset is None."""
     return {tp: offset for tp, offset in answers.items() if offset is not None}

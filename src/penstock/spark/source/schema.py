@@ -60,7 +60,7 @@ CLOUDEVENTS_COLUMNS: Mapping[str, DataType] = {
     "data": BinaryType(),
     "error": StringType(),
 }
-"""The columns of events by default. `error` is the reason why a record is no valid event, else null."""
+"""The columns of events by default. `error` is the reason why a record is not a valid event, or null."""
 
 CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
     "time_text": StringType(),
@@ -68,29 +68,31 @@ CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
     "outcome": StringType(),
     "rule": StringType(),
 }
-"""Further columns of events, made only if a schema names them: exact texts, and the outcome with its rule."""
+"""Further columns of events, made only if a schema names them: exact texts, and the outcome with the broken
+rule."""
 
 EVENT_COLUMNS = {**CLOUDEVENTS_COLUMNS, **CLOUDEVENTS_EXTRA_COLUMNS}
 
 EXTENSION_PREFIX = "ce_"
-"""A column ``ce_hue`` is the extension attribute `hue`, as text."""
+"""The prefix of columns for single extension attributes: ``ce_hue`` has the text of the extension `hue`."""
 
 TEXT_OR_BYTES = ("key", "value", "data")
 
 BATCH_BYTES = 1 << 20
 BATCH_ROWS_MAX = 10_000
-"""Limits of batches for Spark, which neither joins nor cuts them: about 1 MiB costs the least CPU per row."""
+"""The most rows of a batch for Spark; with BATCH_BYTES it limits batches, which Spark neither joins nor cuts.
+About 1 MiB costs the least CPU per row."""
 EVENT_BATCH_BYTES = 8 << 20
-"""The bytes of records whose events or values are decoded at a time: as many as one fetch returns. Dozens of
-arrays are made for each such batch, however small: with 2 MiB instead, events of 300 bytes take a task a
-sixth more CPU.
+"""The bytes of records whose events or values are decoded at a time: as many as one fetch returns. Each such
+batch needs dozens of arrays, however small: with 2 MiB instead, a task takes a sixth more CPU for events
+of 300 bytes.
 """
 
 
 def schema_for(
     include_headers: bool, cloudevents: CloudEventsOptions | None, values: ValueColumns | None = None
 ) -> StructType:
-    """Return the schema of a query for which the user gives none."""
+    """Return the default schema of a query, for which the user has given no schema."""
     columns = dict(KAFKA_COLUMNS)
     if not include_headers and cloudevents is None:
         del columns["headers"]
@@ -103,7 +105,7 @@ def schema_for(
 class Projection:
     """Converts fetched batches to the columns of one schema, in its order and with its types.
 
-    `fetched` are the columns of records that these columns are made from.
+    `fetched` are the columns of records from which the schema's columns are made.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
     def _arrow_schema(self) -> pa.Schema:
-        """Return the schema that Spark expects of the first batch; made on first use, in the worker."""
+        """Return the Arrow schema of the batches for Spark; it is made on first use, in the worker."""
         if self._target is None:
             from penstock.spark.runtime.releases import arrow_schema_of
 

@@ -46,7 +46,7 @@ SINK_COLUMNS: Mapping[str, tuple[DataType, ...]] = {
 
 
 class SinkColumns:
-    """The key, value, headers, partition and topic columns of the rows to write, checked before a write."""
+    """The columns of rows to write: key, value, headers, partition and topic. They are checked in advance."""
 
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         self.topic = options.topic
@@ -82,7 +82,7 @@ class SinkColumns:
         check_type(self._written[name], arrow_schema_of(StructType([field])).field(0).type)
 
     def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield (topic, records) of a batch, the records of each topic in their order.
+        """Yield (topic, records) of a batch; the records of each topic stay in order.
 
         Raises:
             EncodeError: a row has no topic, or does not fit its schema.
@@ -109,7 +109,7 @@ class SinkColumns:
             yield name, self._encoded(rows, name)
 
     def _encoded(self, records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
-        """Return records whose keys and values are encoded by their schemas, if options say so."""
+        """Return records; keys and values are encoded with their schemas if options say so."""
         if not self._written:
             return records
         from penstock.spark.value_encoding import encoded
@@ -130,7 +130,7 @@ def _as_records(name: str, column: pa.Array) -> pa.Array:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """The message of one task to the driver: how many records it wrote, by topic."""
+    """The message of one task to the driver: the number of records that it wrote to each topic."""
 
     records: dict[str, int]
 
@@ -191,7 +191,7 @@ def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa
     """Write the rows of one task, and wait until the brokers have acknowledged all of them.
 
     Raises:
-        PenstockError: a record was refused, or no broker took it in time.
+        PenstockError: a record was refused, or no broker acknowledged it in time.
     """
     from penstock.client import Producer
     from penstock.client.produce.columns import TableDelivery

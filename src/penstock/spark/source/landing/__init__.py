@@ -1,1 +1,1 @@
-"""Landing from Spark: tasks write the records that they decode as Parquet files, the sink commits them."""
+"""Landing (storing topics as tables of files) from Spark: tasks write Parquet files, the sink commits them."""

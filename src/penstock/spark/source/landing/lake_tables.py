@@ -1,7 +1,7 @@
 """Land into tables of the lake: tasks write files by the modules of `penstock.lake`, the driver commits them.
 
-The table's own commits have the positions, under the same names as those of ``penstock land``: a micro-batch
-that Spark repeats is found in the table by its offsets, and either program continues where the other one
+The commits of the table contain the offsets, under the same names as the commits of ``penstock land``. So a
+micro-batch that Spark repeats is recognized by its offsets, and each program can continue where the other one
 stopped.
 """
 
@@ -32,7 +32,7 @@ SCHEMES = ("iceberg", "delta", "s3", "s3a", "gs", "az", "abfs", "abfss", "hdfs",
 
 @dataclass(frozen=True, slots=True)
 class LakeTarget:
-    """The lake table in the options of a query. `name` is the writer's name, by default the topic."""
+    """The lake table in the options of a query. `name` is the name of the writer, by default the topic's."""
 
     url: str
     name: str | None = None
@@ -44,7 +44,7 @@ class LakeTarget:
 
     @property
     def title(self) -> str:
-        """The URL of the table without passwords."""
+        """The URL of the lake table without passwords, for messages."""
         return without_secrets(self.url)
 
     def open(self, topic: str) -> LakeTable:
@@ -60,12 +60,16 @@ class LakeTarget:
 
 
 def prepare(target: LakeTarget, topic: str, schema: pa.Schema) -> None:
-    """Create the table, or check or extend its columns for `schema`. Raises as `LakeTable.prepare`."""
+    """Create the table, or check or extend its columns for `schema`.
+
+    Raises the errors of `LakeTable.prepare`."""
     target.open(topic).prepare(schema)
 
 
 def unread(target: LakeTarget, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """Return the parts of `ranges`, which are of one topic, that the table does not have yet.
+    """Return the parts of `ranges` whose records the table does not have yet.
+
+    All ranges are of one topic.
 
     Raises:
         StorageError: the table cannot be read.
@@ -90,13 +94,13 @@ def commit(
 ) -> Written | None:
     """Commit the files of a micro-batch with its offsets; return None if the table has these offsets already.
 
-    `job` names the micro-batch, to recognise an attempt whose outcome is unknown. `files` are texts of
-    `LakeTable.hand_over`. If the table has the batch already, its files are left as orphans for upkeep to
-    remove, because an earlier attempt may have committed these very files.
+    `job` names the micro-batch, to recognize its earlier commit attempts. `files` are descriptions that
+    `LakeTable.hand_over` returns. If the table has the batch already, its files are left as orphans for
+    upkeep to remove, because an earlier attempt may have committed these very files.
 
     Raises:
         ConfigError: the table has part of the batch already, or has records of another topic.
-        OtherWriterError: another process has written to the table meanwhile.
+        OtherWriterError: another process has written to the table in the meantime.
         StorageError: the store refuses; Spark repeats the batch.
     """
     refuse_overlaps(ranges)

@@ -1,4 +1,4 @@
-"""The options of landing, which source and sink share: the table, its columns, and the size of files."""
+"""The options of landing, shared by source and sink: the table, its columns, and the size of files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 FILE_BYTES = 128 << 20
 FILE_BYTES_LEAST = 1 << 16
 PARTITIONS_MAX = 256
-"""The default for the most partitions per task: every one is a file, in each batch of each task."""
+"""The default limit of table partitions per task: each task writes one file per partition and batch."""
 
 _CANONICAL = {name.lower(): name for name in NAMES}
 
@@ -83,7 +83,7 @@ class LandingOptions:
 
 
 def lands(options: Mapping[str, str]) -> bool:
-    """Return whether the options make a query land records: one begins with ``landing``."""
+    """Return True if the options make a query land records: at least one begins with ``landing``."""
     return any(map(_is_ours, options))
 
 
@@ -152,7 +152,7 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
 
 
 def _is_lake(where: str) -> bool:
-    """Return whether `where` is the URL of a lake table rather than a directory."""
+    """Return True if `where` is the URL of a lake table rather than a directory."""
     scheme, separator, _ = where.partition("://")
     return bool(separator) and scheme.lower() != "file"
 
@@ -237,7 +237,7 @@ def record_schema(
 def layout_of(
     landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
 ) -> TableLayout:
-    """Return the layout that all files of the table share: columns and partition columns.
+    """Return the layout of all files of the table: its columns and partition columns.
 
     Raises:
         ConfigError: a partition column does not fit the columns, or Parquet cannot hold a column.
@@ -262,7 +262,7 @@ def layout_of(
 
 
 def _is_empty(kind: DataType) -> bool:
-    """Return whether a type is a struct without fields, or contains one."""
+    """Return True if a type is a struct without fields, or contains such a struct."""
     if isinstance(kind, StructType):
         return not kind.fields or any(_is_empty(each.dataType) for each in kind.fields)
     if isinstance(kind, ArrayType):
@@ -281,7 +281,7 @@ def _directory(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a list separated by commas, except commas in parentheses: ``bucket(4, key)``."""
+    """Return the names in a comma-separated list; commas in parentheses do not separate: ``bucket(4, key)``."""
     return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 

@@ -1,4 +1,4 @@
-"""The rows of a landing source: one for each file that a task has written, and one for its ranges."""
+"""The rows of a landing source: one for each file that a task has written, and one for its offset ranges."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ranges read; `entry` is JSON for the sink.
 
 @dataclass(frozen=True, slots=True)
 class TaskEntries:
-    """The contents of the rows of some tasks: query and layout, files written, ranges and topic ids read."""
+    """The combined rows of some tasks: query and layout, files written, offset ranges and topic ids read."""
 
     writer: str | None
     layout: TableLayout | None
@@ -43,10 +43,10 @@ class TaskEntries:
     ranges: tuple[OffsetRange, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     handed: tuple[str, ...] = ()
-    """Descriptions of files of a lake table: `HandedFile.text`."""
+    """Descriptions of files of a lake table, as `HandedFile.text` has them."""
 
     def with_entry(self, text: str) -> TaskEntries:
-        """Return these entries with those of one more row. Raises ConfigError if it is no landing row."""
+        """Return these entries with those of one more row. Raises ConfigError if it is not a landing row."""
         try:
             found: dict[str, Any] = json.loads(text)
             files = tuple(LandedFile.from_object(each) for each in found.get("files", []))
@@ -95,7 +95,7 @@ def _entry(writer: str | None, layout: TableLayout, **parts: object) -> str:
 
 
 def batch_of(rows: Iterable[tuple[str | None, int, int, str]]) -> pa.RecordBatch:
-    """Return rows as an Arrow batch with the schema `FILES_SCHEMA`."""
+    """Return rows of a landing source as an Arrow batch with the schema `FILES_SCHEMA`."""
     import pyarrow as pa
 
     from penstock.spark.runtime.releases import arrow_schema_of

@@ -1,4 +1,4 @@
-"""The Spark sink that lands files: tasks report what they wrote, the driver commits it as one batch."""
+"""The Spark sink that lands files: tasks report the files they wrote, the driver commits these as one batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.spark.source.landing.lake_tables import LakeTarget
 
 BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversion")
-"""Options that Spark passes to the sink although they are not options of landing."""
+"""Options, in lower case, that the sink accepts although they are not options of landing."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ def sink_options(
     A job is its `txnAppId` and `txnVersion`.
 
     Raises:
-        ConfigError: an option is wrong, or the rows are not those of a landing source.
+        ConfigError: an option is wrong, or the rows do not come from a landing source.
     """
     ours, others = split_options(given)
     options = landing_options(ours)
@@ -68,7 +68,7 @@ def sink_options(
 
 
 class LandingBatchWriter(DataSourceArrowWriter):
-    """Commits the files of one batch query."""
+    """The sink of a batch query that lands files: commits the files that the tasks report."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options, job = sink_options(given, schema)
@@ -100,7 +100,7 @@ class LandingBatchWriter(DataSourceArrowWriter):
 
 
 class LandingStreamWriter(DataSourceStreamArrowWriter):
-    """Commits the files of every micro-batch."""
+    """The sink of a streaming query that lands files: commits the files of every micro-batch."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options, job = sink_options(given, schema)
@@ -130,7 +130,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
-    """Return the message to the driver: the files and ranges in a task's rows. Raises ConfigError."""
+    """Return a task's message to the driver: the files and ranges in the task's rows. Raises ConfigError."""
     with plain_errors():
         entries = TaskEntries(None, None)
         for batch in batches:
@@ -141,7 +141,7 @@ def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
 
 
 def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
-    """Return the entries of all tasks of a job. Raises ConfigError if they are of several queries."""
+    """Combine the entries of all tasks of a job. Raises ConfigError if they belong to several queries."""
     found = [
         each.entries for each in messages if isinstance(each, Landed) and each.entries.layout is not None
     ]
@@ -168,7 +168,7 @@ def commit_in_lake(target: LakeTarget, job: str, entries: TaskEntries) -> Writte
 
     Raises:
         ConfigError: the table does not fit the offsets and topics that were read.
-        OtherWriterError, StorageError: as from `penstock.lake.contract.LakeTable.commit`.
+        OtherWriterError, StorageError: the errors of `penstock.lake.contract.LakeTable.commit`.
     """
     if entries.layout is None:
         return None

@@ -1,7 +1,7 @@
 """Conditions on records: the offset ranges that may contain matching records, and the rows that match.
 
 A condition is true, false or null for a row, by the rules of SQL; rows for which it is true are returned.
-`Not` occurs only directly before columns: the parser moves it there, which changes no answer.
+`Not` occurs only directly before columns: the parser moves it there, which changes no result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ COLUMNS: Mapping[str, type] = {
     "key": bytes,
     "value": bytes,
 }
-"""The columns that a condition may use, and the type of the literals that it compares them with. A literal
-for `timestamp` becomes a number: microseconds since 1970.
+"""A dict from the columns that a condition may use to the type of the literals to compare with them. A
+literal for `timestamp` becomes a number: microseconds since 1970.
 """
 
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -45,14 +45,14 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A condition with the same answer for all rows: true, false or null."""
+    """A condition with the same result for all rows: true, false or null."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with a value; null if the column is null."""
+    """A condition that compares a column with a value; it is null if the column is null."""
 
     column: str
     operator: str
@@ -61,9 +61,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A condition that a column has one of some values.
+    """A condition that a column equals one of some values (SQL ``IN``).
 
-    It is null if the column is null, or if the column has none of the values and `has_null` is set.
+    It is null if the column is null, or if it equals none of the values and the list contains null
+    (`has_null`).
     """
 
     column: str
@@ -73,7 +74,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A condition that a column is null; the answer is never null."""
+    """A condition that a column is null; its result is never null."""
 
     column: str
 
@@ -184,7 +185,7 @@ def mask(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _numbers(column: pa.Array) -> pa.Array:
-    """Return integers as 64 bits and times as microseconds; other columns unchanged."""
+    """Return a column of integers as 64 bits or of times as microseconds; other columns unchanged."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -222,7 +223,9 @@ def _among(column: pa.Array, values: tuple[Value, ...]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The condition in the option `where`. `reads_utc`: a time in it has no zone, and is read in UTC."""
+    """The condition in the option `where`.
+
+    `reads_utc` is True if a time in it has no zone, and is read as UTC."""
 
     text: str
     condition: Condition
@@ -243,10 +246,10 @@ class Where:
         return batch.filter(mask(self.condition, batch), null_selection_behavior="drop")
 
     def check_zone(self, session_zone: str | None) -> None:
-        """Check that times without a zone, which are read in UTC here, mean the same in Spark's session.
+        """Check that Spark's session reads times without a zone as UTC, as this condition does.
 
         Raises:
-            ConfigError: the session has another zone than UTC, or an unknown one.
+            ConfigError: the session's time zone is not UTC, or is unknown.
         """
         if not self.reads_utc or session_zone in _UTC_NAMES:
             return

@@ -1,6 +1,6 @@
-"""Parse the SQL text of the option `where` by sqlglot, in Spark's dialect, into a condition.
+"""Parses the SQL text of the option `where` into a condition, with sqlglot in Spark's dialect.
 
-Only expressions that mean here exactly what they mean to Spark are accepted; all others are refused. The
+Only expressions with exactly the meaning that they have in Spark are accepted; all others are refused. The
 driver parses; tasks get the condition, and need no parser.
 """
 
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 TEXT_MAX = 100_000
-"""The most characters of a condition: two thousand comparisons, or ten thousand offsets in a list."""
+"""The greatest length of a condition in characters: two thousand comparisons, or ten thousand offsets in a
+list."""
 
 DEPTH_MAX = 200
-"""The deepest nesting of conditions, which also limits how many of them ``and`` and ``or`` may join."""
+"""The deepest nesting of conditions, which also limits the number of conditions that ``and`` and ``or`` join.
+"""
 
 TAKEN = (
     "comparisons of topic, partition, offset, timestamp, timestampType, key and value with literals, in, "
@@ -44,10 +46,10 @@ TAKEN = (
 
 
 def parsed_where(text: str) -> Where:
-    """Return the condition in the text of the option `where`.
+    """Return the condition that the text of the option `where` states.
 
     Raises:
-        ConfigError: the text is no condition, or has a part that the source cannot decide.
+        ConfigError: the text is not a condition, or has a part that the source does not support.
         MissingDependencyError: sqlglot is not installed.
     """
     if not text:
@@ -76,7 +78,7 @@ def parsed_where(text: str) -> Where:
 
 
 class _Reading:
-    """The conversion of one sqlglot tree into a condition."""
+    """The conversion of one syntax tree of sqlglot into a condition."""
 
     def __init__(self) -> None:
         self.reads_utc = False
@@ -120,7 +122,7 @@ class _Reading:
         return self._compared(*self._sides(node, operator))
 
     def _sides(self, node: Expr, operator: str) -> tuple[str, str, Expr]:
-        """Return (column, operator, literal) of a comparison; mirror the operator if the literal is left."""
+        """Return (column, operator, literal) of a comparison; mirror the operator if the literal comes first."""
         left, right = _bare(node.this), _bare(node.expression)
         if _is_column(left):
             return self._column(left), operator, right
@@ -256,7 +258,7 @@ def _whole(node: Expr) -> int | None:
 
 
 _DIGITS_MAX = 38
-"""The most digits of a number in Spark."""
+"""The most digits of a decimal number in Spark."""
 
 
 def _wrong_value(column: str, node: Expr) -> ConfigError:

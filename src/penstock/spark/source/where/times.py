@@ -1,4 +1,4 @@
-"""Times as Spark reads them in SQL: texts to microseconds since 1970. No I/O, no libraries.
+"""Converts texts to times as Spark's SQL does: to microseconds since 1970. No I/O, no libraries.
 
 Of Spark's forms, those with a date are accepted; a zone must follow seconds.
 
@@ -26,18 +26,18 @@ _TIME = re.compile(
 )
 
 _OFFSET_MAX = timedelta(hours=18)
-"""The largest offset of a zone in Java."""
+"""The largest offset from UTC that a time zone can have in Java."""
 
 
 class Moment(NamedTuple):
-    """A time in microseconds since 1970; one whose text has no zone is read in UTC."""
+    """A time in microseconds since 1970; a text without a time zone is read as UTC."""
 
     us: int
     has_zone: bool
 
 
 def moment(text: str) -> Moment:
-    """Return the time that a text means.
+    """Return the `Moment` that a text means.
 
     Raises:
         ConfigError: the text has another form, or there is no such time or zone.
