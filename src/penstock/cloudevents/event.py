@@ -1,7 +1,7 @@
 """One CloudEvent as an immutable Python object.
 
 Every `Event` is valid: its constructor checks every rule, and nothing can be changed afterwards. Its data are
-the bytes that a binary-mode record has as its value; they are kept byte for byte, in every format.
+the bytes that a binary-mode record has as its value; every format preserves them byte for byte.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_EXTENSIONS: Mapping[str, AttributeValue] = MappingProxyType({})
 JSON_TYPE = "application/json"
 
 NAME_CHARACTERS_MAX = 20
-"""The longest name of an extension that rule C4 recommends."""
+"""The greatest length of an extension's name, in characters, that rule C4 recommends."""
 
 _ADVICE_MAX = 100
 _advised: set[str] = set()
@@ -46,7 +46,7 @@ Data = bytes | bytearray | memoryview
 
 
 class _Fields:
-    """The fields of an event under construction, which becomes an `Event` by changing its class."""
+    """The fields of an event under construction. The object becomes an `Event` when its class is changed."""
 
     __slots__ = (
         "data",
@@ -79,11 +79,11 @@ class _Fields:
 class Event(_Fields):
     """A CloudEvent 1.0.
 
-    `time_text` is the timestamp as it was written; `time` is the same as a `datetime`, cut to
-    microseconds, or None if it is not representable. `data` is None for an event without data,
-    which is not the same as ``b""``. `extensions` maps names to `str`, `int`, `bool` or `bytes`.
-    `json_implied` is True for an event that came as JSON without a `datacontenttype`, which makes its
-    data JSON (rule J8); `content_type` takes that into account.
+    `time_text` is the timestamp as it was written; `time` is this timestamp as a `datetime`, cut to
+    microseconds, or None if it is not representable. `data` is None for an event without data, which is not
+    the same as ``b""``. `extensions` maps names to `str`, `int`, `bool` or `bytes`. `json_implied` is True
+    for an event that came as JSON without a `datacontenttype`, which makes its data JSON (rule J8);
+    `content_type` takes that into account.
     """
 
     __slots__ = ()
@@ -251,7 +251,9 @@ def make_event(
 
 
 def imply_json(event: Event) -> Event:
-    """Mark an event as read from JSON without a `datacontenttype`, if it has data; return the event."""
+    """Mark an event's data, if any, as JSON implied by the JSON format; return the event.
+
+    The event was read from JSON and has no `datacontenttype`."""
     if event.datacontenttype is None and event.data is not None:
         object.__setattr__(event, "json_implied", True)
     return event

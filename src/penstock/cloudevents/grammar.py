@@ -1,11 +1,10 @@
 r"""The grammar of attributes: names, strings, integers, base64, timestamps, URIs and media types.
 
-The characters and patterns have three users: the functions for one event (`types`, `uris`, `timestamps`,
-`mediatype`), the compiled loops over columns (`columnar.kernels.texts`), and Spark SQL
+The characters and patterns are shared by three implementations: the functions for one event (`types`, `uris`,
+`timestamps`, `mediatype`), the compiled loops over columns (`columnar.kernels.texts`), and Spark SQL
 (`penstock.spark.functions.sql_rules`). Patterns use only what regular expressions of Python and Java have in
-common, and have no anchors: Python uses ``fullmatch``, Java ``\A(?:...)\z``. Repetitions are
-possessive, so that matching takes linear time. Sources: CloudEvents 1.0.2, RFC 3339, RFC 3986,
-RFC 2045, RFC 4648.
+common, and have no anchors: Python uses ``fullmatch``, Java ``\A(?:...)\z``. Repetitions are possessive, so
+that matching takes linear time. Sources: CloudEvents 1.0.2, RFC 3339, RFC 3986, RFC 2045, RFC 4648.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def _one_of(marks: str) -> str:
 # Names (rule C3).
 NAME = "[a-z0-9]+"
 RESERVED_NAME = "data"
-"""A name that matches the pattern `NAME`, but that no attribute may have."""
+"""The name ``data``, which matches the pattern `NAME`, but which no attribute may have."""
 
 # Strings (rule T3).
 FORBIDDEN_CODE_POINTS: tuple[tuple[int, int], ...] = (
@@ -33,7 +32,7 @@ FORBIDDEN_CODE_POINTS: tuple[tuple[int, int], ...] = (
     (0xFDD0, 0xFDEF),
     *((plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(17)),
 )
-"""Controls, surrogates and noncharacters: the first and the last code point of each range."""
+"""(first, last) code point of each range of forbidden characters: controls, surrogates, noncharacters."""
 
 # Integers (rule T2).
 INTEGER = "-?(?:0|[1-9][0-9]*+)"
@@ -49,16 +48,17 @@ _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 TIMESTAMP = (
     rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})[Tt]{_CLOCK}:([0-5][0-9]|60)(?:\.([0-9]+))?(?:[Zz]|[+-]{_CLOCK})"
 )
-"""An RFC 3339 date-time; its groups are year, month, day, second and the digits of the fraction."""
+"""A pattern for RFC 3339 date-times. Its groups are year, month, day, second and the digits of the fraction.
+"""
 COMMON_TIMESTAMP = (
     rf"[1-8][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-]{_CLOCK})"
 )
-"""Usual timestamps: years 1000 to 8999, no leap second. Without groups, because these cost time."""
+"""A pattern for common timestamps: years 1000 to 8999, no leap second. It has no groups, which take time."""
 CANONICAL_TIMESTAMP = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"
     r"(?:\.(?!000)[0-9]{3}|\.[0-9]{3}(?!000)[0-9]{3})?Z"
 )
-"""The only form in which times are written: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
+"""A pattern for the form in which times are written: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
 
 # Media types (rule C13).
 TOKEN_MARKS = "!#$%&'*+-.^_`{|}~"
@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """Return a pattern for one character of a part of a URI where `marks` are allowed, too."""
+    """Return a pattern for one character of a URI part, in which the characters `marks` are allowed, too."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 
@@ -98,6 +98,7 @@ _AUTHORITY = rf"(?:{_run(':')}*+@)?(?:\[(?:{_IPV6}|{_IP_FUTURE})\]|{_run('')}*+)
 _HIERARCHY = f"//{_AUTHORITY}{_SEGMENTS}|/(?:{_ROOTLESS})?+"
 _QUERY_AND_FRAGMENT = rf"(?:\?{_run(':@/?')}*+)?+(?:\#{_run(':@/?')}*+)?+"
 URI = f"[A-Za-z]{_one_of(SCHEME_MARKS)}*+:(?:{_HIERARCHY}|(?:{_ROOTLESS})?+){_QUERY_AND_FRAGMENT}"
-"""A URI with a scheme. A fragment is part of it, as the JSON Schema of the event format allows."""
+"""A pattern for a URI with a scheme. It may have a fragment, as the JSON Schema of the event format allows.
+"""
 RELATIVE_REFERENCE = f"(?:{_HIERARCHY}|(?:{_NO_SCHEME})?+){_QUERY_AND_FRAGMENT}"
-"""A URI-reference without a scheme."""
+"""A pattern for a URI-reference without a scheme."""

@@ -72,7 +72,7 @@ class LineOptions:
         )
 
     def event(self, text: bytes) -> Event:
-        """Return the event in a JSON object.
+        """Return the event that a JSON object contains.
 
         Raises:
             InvalidEventError: the text is not a valid event.
@@ -143,7 +143,7 @@ def decode_line(raw: bytes, options: LineOptions) -> str:
 def describe_record(
     key: bytes | None, value: bytes | None, headers: object, options: LineOptions, **members: object
 ) -> str:
-    """Return the line for a record: `members`, the record, and its event or error."""
+    """Return the JSON line for a record: the given `members`, the record, and its event or error."""
     pairs = [(name, content) for name, content in headers] if headers else []  # type: ignore[attr-defined]
     kept = [f"{json.dumps(name)}: {json.dumps(member)}" for name, member in members.items()]
     return _decoded(kept + _record_members(key, value, pairs), key, value, pairs, options)
@@ -167,8 +167,8 @@ def _decoded(
 def encode_line(raw: bytes, options: LineOptions) -> str:
     """Return the line with the record that carries its `event`, or `error` and `rule`. Never raises.
 
-    Headers in the line that are not part of an event stay, after the event's own (C23), except names that a
-    reader may take for a part, such as ``CE_ID``. A line with `error` and without `event`, which
+    Headers in the line that are not part of an event stay, after the event's own (C23), except headers that a
+    reader may take for an attribute, such as ``CE_ID``. A line with `error` and without `event`, which
     `decode_line` writes for a record that is not an event, stays unchanged; a line with `specversion` is
     itself an event.
     """

@@ -1,4 +1,4 @@
-"""Media types (RFC 2046): validation, and the kind of data that they announce."""
+"""Media types (RFC 2046): validation, and the kind of data that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts to and from the event objects of the official SDK (the package ``cloudevents``).
+"""Converts events to and from objects of the official CloudEvents SDK (the package ``cloudevents``).
 
 The SDK's objects hold JSON data as Python values, and get a generated `id` and `time` if these are missing.
 The functions here generate nothing, so that a converted event has exactly the given attributes.

@@ -55,9 +55,9 @@ class InvalidEvent(NamedTuple):
 NO_CLAIM = NotAnEvent(
     "its content-type is no event format's, and none of ce_id, ce_source, ce_specversion, ce_type is there"
 )
-"""The most common `NotAnEvent`: neither the content type nor any header is that of a CloudEvent."""
+"""The most common `NotAnEvent`: no content type and no header of the record belongs to a CloudEvent."""
 
 
 def shown(value: str | bytes) -> str:
-    """Return a value from a record for an error message: escaped, and cut if it is long."""
+    """Return a value of a record as text for an error message: escaped, and cut if it is long."""
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}..."

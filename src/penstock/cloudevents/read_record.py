@@ -84,8 +84,8 @@ def from_record(
 ) -> Outcome:
     """Return the record as an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises because of its content.
 
-    Key, value and headers are bytes; text and other bytes-like objects are accepted. Any other type is a
-    mistake in the program, and raises a `DecodeError`.
+    Key, value and the values of headers are bytes; text and other bytes-like objects are accepted. Any other
+    type is a mistake in the program, and raises a `DecodeError`.
 
     The lenient profile ignores the case of header names (D1), uses the last value of a header that is
     repeated with different values (D3), ignores ``ce_`` headers that name no attribute (D6), keeps a declared
@@ -127,7 +127,7 @@ def from_record(
 
 
 def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
-    """Return the mode of a record that `from_record` has found to be an event (rule K14)."""
+    """Return the content mode (binary or structured) of a record that is an event (rule K14)."""
     attributes, content_type, _ = _select(header_pairs(headers), profile == "lenient")
     return "structured" if is_structured(content_type) or REQUIRED_SET.isdisjoint(attributes) else "binary"
 
@@ -155,7 +155,7 @@ def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, Attrib
 
 
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
-    """Return the ``ce_`` headers, the content type, and the first header repeated with another value."""
+    """Return the ``ce_`` headers, the content type, and the first header that is repeated with another value."""
     attributes: dict[str, bytes | None] = {}
     content_types: list[bytes | None] | None = None
     conflict: str | None = None

@@ -10,7 +10,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHARACTERS_MAX = 4 << 20
-"""A cache is emptied after this many characters (or bytes) of new texts: a peer may send long ones."""
+"""The number of characters (or bytes) of new texts after which a cache is emptied, since peers may send long
+texts."""
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -22,7 +22,7 @@ _from_text = datetime.fromisoformat
 
 
 def parse_common(text: str) -> datetime:
-    """Return the `datetime` of a text of the form `COMMON_TIMESTAMP`.
+    """Return the `datetime` of a text that matches the pattern `COMMON_TIMESTAMP`.
 
     Raises:
         ValueError: the date does not exist.

@@ -53,11 +53,11 @@ class URIReference(str):
 
 
 AttributeValue = str | int | bool | bytes
-"""The type of an attribute's value; `Timestamp`, `URI` and `URIReference` are subclasses of `str`."""
+"""The Python types of attribute values; `Timestamp`, `URI` and `URIReference` are subclasses of `str`."""
 
 
 class AttributeType(Enum):
-    """The CloudEvents type system."""
+    """The types of attributes in the CloudEvents type system."""
 
     BOOLEAN = "Boolean"
     INTEGER = "Integer"
@@ -95,7 +95,8 @@ WELL_KNOWN_EXTENSIONS: Mapping[str, AttributeType] = MappingProxyType(
         "tracestate": AttributeType.STRING,
     }
 )
-"""The extensions that CloudEvents documents. Others in headers are Strings unless declared."""
+"""The extensions that CloudEvents documents, with their types. Other extensions in headers are Strings unless
+declared."""
 
 _INTEGER = re.compile(INTEGER)
 _NAME = re.compile(NAME)
@@ -160,7 +161,7 @@ def read_base64(name: str, text: str, rule: str = "T4") -> bytes:
     """Return the bytes that `text` encodes in base64: standard alphabet, padding, no other characters.
 
     Raises:
-        InvalidEventError: `rule`, `text` is not such base64.
+        InvalidEventError: `rule`, `text` is not base64 in this form.
     """
     try:
         return a2b_base64(text, strict_mode=True)
@@ -172,7 +173,7 @@ def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
     """Return the value of type `kind` whose canonical text is `text`.
 
     Raises:
-        InvalidEventError: T1 to T7, `text` is not the text of such a value.
+        InvalidEventError: T1 to T7, `text` is not the text of a value of this type.
     """
     if kind is AttributeType.BOOLEAN:
         return read_boolean(name, text)

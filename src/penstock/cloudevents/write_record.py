@@ -92,7 +92,7 @@ def to_record(
 
 @lru_cache(maxsize=16)
 def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
-    """Return the event format called `event_format`, and its content-type header."""
+    """Return the event format with the name `event_format`, and its content-type header."""
     rendering = format_named(event_format)
     if rendering is None:
         raise ConfigError(f"no event format is called {event_format!r}")

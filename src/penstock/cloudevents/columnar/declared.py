@@ -34,7 +34,7 @@ ARROW_TYPES: Mapping[AttributeType, Any] = {
     AttributeType.URI_REFERENCE: pa.string(),
     AttributeType.TIMESTAMP: TIMESTAMP,
 }
-"""The Arrow type of a column ``ce_<name>``, by the type that is declared for the extension."""
+"""A dict from the declared type of an extension to the Arrow type of its column ``ce_<name>``."""
 
 _KINDS = {
     AttributeType.STRING: STRING_KIND,
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 class Declared(NamedTuple):
-    """The concatenated names of declared extensions, where each name ends, and each type as a number."""
+    """Declared extensions for kernels: their concatenated names, where each name ends, and type numbers."""
 
     names: Bytes
     ends: Int32s

@@ -37,9 +37,9 @@ def decode_events(
     ``ce_<name>`` for one extension in a column of its declared type. Other columns are not built, but
     every rule is checked. The other options are those of `from_record`.
 
-    `error` is null for a valid event; otherwise it is the outcome of `from_record`, rule first, and the other
-    added columns are null. `time_text` is set if formatting `time` would not give the original text;
-    `content_type` is `datacontenttype`, or JSON if the format implied it.
+    `error` is null for a valid event; otherwise it is the text of `from_record`'s outcome, which begins with
+    the rule, and the other added columns are null. `time_text` is set if formatting `time` would not give the
+    original text; `content_type` is `datacontenttype`, or JSON if the format implied it.
 
     Raises:
         ConfigError: a column is missing, of the wrong type, unknown, or already present.

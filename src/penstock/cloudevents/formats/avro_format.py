@@ -95,7 +95,7 @@ def read_event(
 
 
 def _payload(value: object, content_type: str | None) -> tuple[bytes | None, bool]:
-    """Return the data as bytes, and True if they are JSON and the event has no content type."""
+    """Return the data as bytes, and True if they are JSON without a content type."""
     if value is None or isinstance(value, bytes):
         return value, False
     if isinstance(value, str) and (content_type is None or not is_json(content_type)):
@@ -158,7 +158,7 @@ class _Reader:
 
 
 class _Items:
-    """Iterates once for each item of a map or array, whose items Avro encodes in blocks."""
+    """Iterates over the items of a map or array, which Avro encodes in blocks."""
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader
@@ -220,7 +220,7 @@ def _array_of(read: Callable[[_Reader], object]) -> Callable[[_Reader], list[obj
 
 
 def _json_object(reader: _Reader) -> object:
-    """Return a record of the schema's CloudEventData, which wraps nested values: its one field is a map."""
+    """Return the contents of a record CloudEventData, with which the schema wraps nested values: a map."""
     return reader.nested(_map_of(lambda inner: inner.branch(_NESTED)))
 
 

@@ -31,7 +31,7 @@ def read_events(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """Return the events of a body, whose content type is that of a single event or of a batch.
+    """Return the events of a body, whose content type means a single event or a batch.
 
     Raises:
         InvalidEventError: the bytes are malformed, an event is invalid, or the format is unknown (K15).

@@ -134,7 +134,7 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
 
 @remembered(maxsize=8192)
 def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
-    """Check the attributes whose values repeat between events; return True if the data are JSON.
+    """Check the attributes whose values often repeat between events; return True if the data are JSON.
 
     Raises:
         ValueError: an attribute is invalid, or the content type has a tab, which JSON allows only escaped.
@@ -306,7 +306,7 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
 
 @remembered(maxsize=4096)
 def _write_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> str:
-    """Return the JSON members whose values repeat between events."""
+    """Return the JSON members of the attributes whose values often repeat between events."""
     text = f',"source":{_quote(source)},"type":{_quote(type)}'
     if content_type is not None:
         text += f',"datacontenttype":{_quote(content_type)}'
@@ -388,5 +388,5 @@ def read_batch(
 
 
 def write_batch(events: Iterable[Event], *, text_data: bool = False) -> bytes:
-    """Return the events as a JSON array."""
+    """Return events as a JSON array (a batch in the JSON event format)."""
     return b"[" + b",".join(write_event(event, text_data=text_data) for event in events) + b"]"

@@ -1,4 +1,4 @@
-"""Finds the members of a JSON object and the position of each value; checks that bytes are one JSON value."""
+"""Finds the members of a JSON object and the position of each value; checks if bytes are one JSON value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _white_space = re.compile(rf"[{_SPACES}]*").match
 
 Members = dict[str, object]
 Span = tuple[int, int]
-"""The position in a JSON text where a value begins, and the position after its end."""
+"""(start, end) of a value in a JSON text: the position of its first character, and the position after its
+last one."""
 
 
 def read_utf8(data: bytes) -> str:

@@ -1,8 +1,8 @@
 """Layouts of JSON envelopes: most programs write their events with the same members in the same order.
 
-The layouts of the first events are kept as patterns, each of which splits an envelope in one step. A pattern
-fits envelopes whose members are texts without escapes, with the data, if any, at the end; all other
-envelopes, and invalid events, are read member by member.
+The layouts of the first events are stored as regular expressions, each of which splits an envelope in one
+step. A pattern fits envelopes whose members are texts without escapes, with the data, if any, at the end; all
+other envelopes, and invalid events, are read member by member.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.cloudevents.grammar import COMMON_TIMESTAMP
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
-"""The most layouts that are kept. Envelopes with further layouts are read member by member."""
+"""The most layouts that are stored. Envelopes with further layouts are read member by member."""
 
 MEMBERS_MAX = 24
 NAME_CHARACTERS_MAX = 64
@@ -55,7 +55,9 @@ def _member(name: str) -> str:
 
 
 class Layouts:
-    """The layouts of envelopes read so far. The tuple is replaced, never changed: threads can share it."""
+    """The layouts of envelopes read so far.
+
+    The tuple of layouts is replaced, never changed, so that threads can share it."""
 
     __slots__ = ("learnt",)
 

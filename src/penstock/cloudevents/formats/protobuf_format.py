@@ -126,7 +126,7 @@ def read_event(
     """Return the event in a CloudEvent message.
 
     Raises:
-        InvalidEventError: the bytes are not such a message (R1), or not a valid event.
+        InvalidEventError: the bytes are not a CloudEvent message (R1), or not a valid event.
     """
     attributes: dict[str, AttributeValue | None] = {}
     try:
@@ -145,7 +145,7 @@ def read_batch(
     """Return the events of a CloudEventBatch message.
 
     Raises:
-        InvalidEventError: the bytes are not such a message, or one of its events is invalid.
+        InvalidEventError: the bytes are not a CloudEventBatch message, or one of its events is invalid.
     """
     bodies: list[bytes] = []
     fields = _fields(data)
@@ -165,7 +165,7 @@ def read_batch(
 
 
 def _fields(data: bytes) -> Fields:
-    """Return a reader of the fields of a message, which limits neither their number nor their size."""
+    """Return a reader of the fields of a Protobuf message, without limits for their number and size."""
     return Fields(data, FieldBudget())
 
 

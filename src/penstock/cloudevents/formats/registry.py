@@ -13,7 +13,7 @@ FormatName = Literal["json", "avro", "protobuf"]
 
 
 class Format(Protocol):
-    """The functions that the module of an event format has."""
+    """The interface of the modules of event formats: their functions for reading and writing."""
 
     MEDIA_TYPE: str
 

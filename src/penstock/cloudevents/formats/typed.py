@@ -36,7 +36,7 @@ _TYPED_TEXT = (Timestamp, URI, URIReference)
 
 
 def read_extension(name: str, value: object, lenient: bool, declared: AttributeType | None) -> AttributeValue:
-    """Return the value of an extension: text is converted to the declared type, other values must have it.
+    """Return an extension's value: text is converted to the declared type, other values must have this type.
 
     The lenient profile keeps a value of another type unchanged.
 
@@ -86,7 +86,8 @@ def build_event(
     """Return the event with the given attributes; None stands for an attribute that is not set.
 
     Raises:
-        InvalidEventError: a rule is broken; `rule` is the one for a core attribute of the wrong type.
+        InvalidEventError: a rule is broken; `rule` is the rule to report for a core attribute of the wrong
+            type.
     """
     core: dict[str, str | None] = dict.fromkeys(CORE)
     extensions: dict[str, AttributeValue] = {}

@@ -11,7 +11,7 @@ from penstock.cloudevents.columnar.kernels.texts import base64_digit
 from penstock.records.kernels.compiled import Bytes, Int32s, byte_at, int_at, kernel, pointer, put_byte
 
 IN_BASE64, IN_ESCAPES = 2, 4
-"""The bits of `envelopes` that say so."""
+"""The bits of a row's flags in `envelopes` for data in base64, and for data in a string with escapes."""
 
 
 @kernel
@@ -27,7 +27,7 @@ def decoded_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_decoded(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
-    """Decode base64 text into `size` bytes."""
+    """Decode base64 text into `size` bytes of the target."""
     end = to + size
     while to < end:
         word = base64_digit(byte_at(data, at)) << 18 | base64_digit(byte_at(data, at + 1)) << 12
@@ -56,7 +56,7 @@ def hex_at(data: Bytes, at: int) -> int:
 def escape_at(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return the character of the escape whose letter is at `at`, and the position after the escape.
 
-    The character is -1 for a surrogate without its partner. The escape must be a valid JSON escape.
+    The character is -1 for half a surrogate pair. The escape must be a valid JSON escape.
     """
     byte = byte_at(data, at)
     if byte != 0x75:  # u
@@ -139,7 +139,7 @@ def gather_data(
     ends: Int32s,
     target: Bytes,
 ) -> None:
-    """Copy or decode every row's data."""
+    """Copy or decode every row's data into the data column."""
     to_target, start_at, end_at = pointer(target), pointer(starts), pointer(ends)
     from_records, from_side = pointer(records), pointer(side)
     for row in range(len(starts)):

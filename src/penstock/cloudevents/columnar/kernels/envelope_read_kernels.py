@@ -1,7 +1,7 @@
 """The loop over structured JSON values: one pass finds the members, checks the JSON, and validates the event.
 
-Nothing is copied or unescaped here. Envelopes with escapes in an attribute, `data_base64`, null in an unusual
-place, duplicates, deep nesting or any mistake are left to the functions for one event.
+Nothing is copied or unescaped here. Envelopes with escapes in an attribute, `data_base64`, null for an
+unusual member, duplicates, deep nesting or any mistake are left to the functions for one event.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
 
 @kernel
 def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
-    """Return True if the media type's text is certainly UTF-8: it has no parameters, or charset=utf-8."""
+    """Return True if a media type certainly means UTF-8: it has no parameters, or charset=utf-8."""
     semicolon = at
     while semicolon < end and byte_at(data, semicolon) != 0x3B:
         semicolon += 1
@@ -98,7 +98,7 @@ def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def fits_json_kind(kind: int, declared_kind: int) -> bool:
-    """Return True if a JSON value of `kind` is allowed for an extension that is declared so."""
+    """Return True if a JSON value of `kind` is allowed for an extension of the declared type."""
     if kind == STRING:
         return declared_kind not in (INTEGER_KIND, BOOLEAN_KIND)
     if kind == NUMBER:
@@ -132,7 +132,7 @@ def is_extension(
 
 @kernel
 def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, known: Int32s) -> bool:
-    """Return True if a string is certainly valid as a core attribute."""
+    """Return True if a JSON string is certainly a valid value of a core attribute."""
     size = end - at
     if made_of == PLAIN and slot in (ID, TYPE, SUBJECT):
         return size > 0
@@ -151,7 +151,7 @@ def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, kno
 
 @kernel
 def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) -> tuple[int, int]:
-    """Return size and slot of a name if the previous row had it at the same place, else -1 and 0.
+    """Return size and slot of a member's name if the previous row had the name there, else -1 and 0.
 
     Producers write their members in the same order, so most names need no lookup.
     """
@@ -167,7 +167,7 @@ def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) 
 
 @kernel
 def remember_name(shape: Int32s, member: int, name: int, size: int, slot: int) -> None:
-    """Store the name of the member at this place, for comparison with the next row."""
+    """Store a member's name and its index in the envelope, for comparison with the next row."""
     if member < SHAPE_MEMBERS:
         put_int(shape, member * 3, name)
         put_int(shape, member * 3 + 1, size)
@@ -192,10 +192,10 @@ def read_envelope(
     kinds: Int32s,
     count: int,
 ) -> tuple[int, int, int, int]:
-    """Fill in the spans of one structured row of a batch of `rows`.
+    """Fill in the spans (start and size of each part) of one structured row, in a batch of `rows` rows.
 
-    Returns the next free entry, or -1 if `from_record` must decide; the microseconds of the time, and how
-    they relate to its text; and the flags of the data.
+    Returns the index of the next free extension entry, or -1 if `from_record` must decide; the microseconds
+    of the time, and if these determine its text; and the flags of the data.
     """
     entry = first_entry
     seen = 0
@@ -292,7 +292,7 @@ def read_envelope(
 def place_data(
     data: Bytes, at: int, end: int, kind: int, media_at: int, media_end: int
 ) -> tuple[int, int, int]:
-    """Return the flags of the data, where they begin, and where they end, or will end once decoded.
+    """Return the flags of an event's data, and the start and end of the data, decoded if necessary.
 
     The flags are -1 if `from_record` must decide. Without a media type, `media_end` is 0.
     """

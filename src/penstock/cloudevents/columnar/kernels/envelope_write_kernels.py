@@ -1,7 +1,7 @@
 """The loop that writes structured records, row by row, each from its opening to its closing brace.
 
-Texts are copied in blocks of sixteen bytes, and may be copied a little too far: what follows in the row, or
-in the next row, overwrites the excess. The maximal size of a batch is computed in advance.
+Texts are copied in blocks of sixteen bytes, and may be copied a little too far: the following bytes of the
+row, or the next row, overwrite the excess. The maximum size of a batch is computed in advance.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALPHABET = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
 ).copy()
 _SHORT_ESCAPES = np.frombuffer(b"btn\0fr", np.uint8).copy()
-"""The letters that stand for U+0008 to U+000D after a backslash; U+000B has none."""
+"""The letters that represent U+0008 to U+000D after a backslash; U+000B has no letter."""
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 _DATA = np.frombuffer(b',"data":', np.uint8).copy()
 _DATA_BASE64 = np.frombuffer(b',"data_base64":"', np.uint8).copy()
@@ -43,9 +43,10 @@ _DATA_BASE64 = np.frombuffer(b',"data_base64":"', np.uint8).copy()
 QUOTE, BACKSLASH, COMMA, COLON, CLOSING_BRACE = 0x22, 0x5C, 0x2C, 0x3A, 0x7D
 
 PREFIX_BYTES = 32
-"""What stands before a text, from the quote that ends the one before, is given as so many bytes."""
+"""The size of the array for the bytes before an attribute's text: quote, comma, name and colon, padded to
+this length."""
 SLACK_BYTES = 32
-"""So much room is needed after the last row."""
+"""The bytes of free space needed after the last row, because copies may write a little too far."""
 LONG_TEXT_BYTES = 256
 
 # What is to know of a column: the size of its buffer and of its prefix; is a null in it; has it no escapes?
@@ -55,7 +56,7 @@ FACTS = 4
 
 @kernel
 def skip_unquoted(data: Bytes, at: int, end: int) -> int:
-    """Return the position after whole words of text that need no escapes in quotes."""
+    """Return the position after 8-byte words of text that need no escapes in a JSON string."""
     while at + 8 <= end:
         word = word_at(data, at)
         if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
@@ -66,7 +67,7 @@ def skip_unquoted(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def quoted_size(data: Bytes, at: int, end: int) -> int:
-    """Return the number of bytes that a text takes between quotes, with its escapes."""
+    """Return the number of bytes of a text inside JSON quotes, with its escapes."""
     size = end - at
     while at < end:
         at = skip_unquoted(data, at, end)
@@ -139,7 +140,7 @@ def put_base64(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def quoted_column_size(ends: Int32s, data: Bytes) -> int:
-    """Return the number of bytes that all texts of a column take between quotes."""
+    """Return the total number of bytes of a column's texts inside JSON quotes, with escapes."""
     return quoted_size(pointer(data), int(ends[0]), int(ends[len(ends) - 1]))
 
 
@@ -157,7 +158,7 @@ def entries_size(
     kinds: Int32s,
     bare: Bytes,
 ) -> int:
-    """Return the size of all extension members, and mark in `bare` those written without quotes."""
+    """Return the size in bytes of all extension members; mark in `bare` those written without quotes."""
     end_at, name_at, value_at = pointer(ends), pointer(name_ends), pointer(value_ends)
     from_names, from_values = pointer(names), pointer(values)
     declared_at, declared_end_at, kind_at = pointer(declared), pointer(declared_ends), pointer(kinds)
@@ -281,8 +282,8 @@ def write_envelopes(
 ) -> None:
     """Write every valid row: its attributes, extensions and data.
 
-    Every row must have the first column. `texts_of`, `ends_of` and `nulls_of` have the arrays of each column;
-    `facts` has the properties of each column.
+    Every row must have the first column. `texts_of`, `ends_of` and `nulls_of` have the arrays of each column.
+    `facts` has `FACTS` numbers about each column, such as the size of its buffer.
     """
     to_target, from_prefixes, fact_at = pointer(target), pointer(prefixes), pointer(facts)
     end_at, name_at, value_at = pointer(entry_ends), pointer(name_ends), pointer(value_ends)

@@ -93,7 +93,7 @@ _ONE_ZERO = 0x312E30
 
 @kernel
 def core_slot(names: Bytes, at: int, size: int) -> int:
-    """Return the slot of an attribute's name, EXTENSION, or ASK_SLOT for names about the data."""
+    """Return the slot (column number) of an attribute's name, EXTENSION, or ASK_SLOT for names about data."""
     known, ends = pointer(_NAMES), pointer(_NAME_ENDS)
     for index in range(len(_NAME_SLOTS)):
         start = int_at(ends, index)
@@ -118,13 +118,13 @@ def is_valid_core(slot: int, data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_one_zero(data: Bytes, at: int) -> bool:
-    """Return True if the three bytes at `at` are ``1.0``."""
+    """Return True if the three bytes at `at` are ``1.0``, the only valid specversion."""
     return (byte_at(data, at) << 16 | byte_at(data, at + 1) << 8 | byte_at(data, at + 2)) == _ONE_ZERO
 
 
 @kernel
 def is_extension_name(names: Bytes, at: int, size: int) -> bool:
-    """Return True if a name that is not a core attribute's satisfies rule C3 (lower-case letters, digits)."""
+    """Return True if an extension's name satisfies rule C3 (lower-case letters and digits)."""
     for place in range(at, at + size):
         byte = byte_at(names, place)
         if not (0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39):
@@ -136,7 +136,7 @@ def is_extension_name(names: Bytes, at: int, size: int) -> bool:
 def kind_of(
     names: Bytes, at: int, size: int, declared: Bytes, ends: Int32s, kinds: Int32s, count: int
 ) -> int:
-    """Return the declared kind of an extension, or UNDECLARED."""
+    """Return the number of the declared type of an extension, or UNDECLARED."""
     for index in range(count):
         start = int_at(ends, index)
         if int_at(ends, index + 1) - start == size and same_bytes(names, at, declared, start, size):
@@ -146,7 +146,7 @@ def kind_of(
 
 @kernel
 def is_valid_extension(kind: int, data: Bytes, at: int, end: int) -> bool:
-    """Return True if the text is certainly the canonical text of a value of `kind`."""
+    """Return True if a text is certainly canonical for an extension of type `kind`."""
     if kind in (STRING_KIND, UNDECLARED):
         return is_string(data, at, end)
     if kind == INTEGER_KIND:
@@ -175,7 +175,7 @@ def is_new_name(entries: Int32s, first: int, last: int, names: Bytes, at: int, s
 
 @kernel
 def put_entry(entries: Int32s, entry: int, name: int, name_size: int, value: int, value_size: int) -> None:
-    """Store where the name and value of an extension are."""
+    """Store the positions and sizes of an extension's name and value."""
     base = entry * ENTRY_FIELDS
     put_int(entries, base + NAME_AT, name)
     put_int(entries, base + NAME_SIZE, name_size)
@@ -185,7 +185,7 @@ def put_entry(entries: Int32s, entry: int, name: int, name_size: int, value: int
 
 @kernel
 def is_structured(data: Bytes, at: int, end: int) -> bool:
-    """Return True if the content type begins like that of an event format, in any case (rule K14)."""
+    """Return True if the content type begins like that of an event format, ignoring case (rule K14)."""
     return end - at >= 23 and same_letters(data, at, pointer(_FORMAT), 23)
 
 
@@ -208,7 +208,7 @@ def is_prefixed(names: Bytes, at: int, size: int) -> bool:
 
 @kernel
 def is_prefixed_loosely(names: Bytes, at: int, size: int) -> bool:
-    """Return True if a header name begins with ``ce_`` in any case, as the lenient profile allows."""
+    """Return True if a header name begins with ``ce_`` ignoring case, as the lenient profile allows."""
     if size < 3 or lower(byte_at(names, at)) != 0x63:
         return False
     return lower(byte_at(names, at + 1)) == 0x65 and byte_at(names, at + 2) == 0x5F
@@ -239,7 +239,7 @@ def find_attributes(
     all_entries: Spans,
     state: Ints,
 ) -> None:
-    """Classify every row, and fill in the spans of those that are valid binary-mode events."""
+    """Classify every row, and fill in the spans (start and size of each part) of valid binary-mode events."""
     names, values, entries = pointer(all_names), pointer(all_values), pointer(all_entries)
     first_at, last_at = pointer(firsts), pointer(lasts)
     name_at, value_at, record_at = pointer(name_ends), pointer(value_ends), pointer(record_ends)

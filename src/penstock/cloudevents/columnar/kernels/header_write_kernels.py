@@ -32,17 +32,17 @@ from penstock.records.kernels.compiled import (
 
 DAY_MICROS = 86_400_000_000
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999."""
+"""The range of writable times, in microseconds since 1970: the years 1 to 9999."""
 
 COLON = 0x3A
 NAME_BYTES = 16
-"""The name of a header of the core is given as so many bytes."""
+"""The size to which the header name of each core attribute is padded, in bytes."""
 _PREFIX = np.frombuffer(b"ce_", np.uint8).copy()
 
 
 @kernel
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of a day number since 1970."""
+    """Return (year, month, day) of a day, given as the number of days since 1970-01-01."""
     # Count from March, so that the leap day is the last of a year; 146,097 days are 400 years.
     days += 719_468
     era = days // 146_097
@@ -68,7 +68,7 @@ def put_number(target: Bytes, to: int, number: int, digits: int) -> int:
 
 @kernel
 def put_pair(target: Bytes, to: int, number: int) -> None:
-    """Write a number of two digits."""
+    """Write a number from 0 to 99 as two digits."""
     tens = number // 10
     put_byte(target, to, 0x30 + tens)
     put_byte(target, to + 1, 0x30 + number - tens * 10)
@@ -85,7 +85,7 @@ def put_triple(target: Bytes, to: int, number: int) -> int:
 
 @kernel
 def put_date(target: Bytes, to: int, days: int) -> None:
-    """Write a day as ``YYYY-MM-DDT``."""
+    """Write a date as ``YYYY-MM-DDT``."""
     year, month, day = civil(days)
     put_number(target, to, year, 4)
     put_byte(target, to + 4, 0x2D)

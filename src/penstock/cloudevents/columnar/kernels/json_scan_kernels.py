@@ -29,12 +29,13 @@ BLANKS = 0x2020202020202020
 STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES, BASE64_TEXT = range(8)
 _WORDS = np.frombuffer(b"truefalsenull", np.uint8).copy()
 DEPTH_MAX = 60
-"""Deeper nesting is asked about: the kinds of the open brackets are bits of one integer."""
+"""The greatest nesting depth that the loops check; deeper JSON is left to `from_record`. The kinds of the
+open brackets are bits of one integer."""
 
 
 @kernel
 def marked(word: int) -> int:
-    """Return a mask that marks the first of eight bytes that is special in a string; 0 if none is special.
+    """Return a mask of the first of eight bytes that is special in a JSON string; 0 if none is special.
 
     The lowest set top bit marks the byte: a quote, a backslash, a control character or not ASCII. Top bits of
     later bytes may be set, too.
@@ -133,7 +134,7 @@ def skip_number(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skip_scalar(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the position after a string, number or word (or -1), and its kind."""
+    """Return the position after a string, number or literal (-1 if invalid), and the kind of the value."""
     byte = byte_at(data, at)
     if byte == 0x22:
         return skip_string(data, at + 1, end)[0], STRING
@@ -151,7 +152,7 @@ def skip_scalar(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_value(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Check any JSON value completely; return the position after the value (or -1), and its kind."""
+    """Check any JSON value completely; return the position after it (-1 if invalid), and its kind."""
     if at >= end:
         return -1, CONTAINER
     byte = byte_at(data, at)
@@ -206,7 +207,7 @@ def skip_value(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_name(data: Bytes, at: int, end: int) -> int:
-    """Return the position of the value after a member's name and colon, or -1 if they are invalid."""
+    """Return the position of a member's value, after its name and colon, or -1 if these are invalid."""
     if at >= end or byte_at(data, at) != 0x22:
         return -1
     at, _ = skip_string(data, at + 1, end)

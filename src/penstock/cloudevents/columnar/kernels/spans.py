@@ -1,9 +1,9 @@
-"""The places of the parts of every event: a table that the reading kernels fill and the copying kernels use.
+"""Positions of the parts of every event: a table that reading kernels fill, and copying kernels use.
 
 A span is a start and a size in bytes; size -1 stands for null. ``spans[slot, :, row]`` has one span for each
 core attribute and one for the data. The bytes are in one of three buffers, depending on the row: the header
 values (binary mode), the record values (structured mode, and always the data), or the side buffer, which has
-the rows that the functions for one event have decoded.
+the events of rows that the functions for one event have decoded.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def gather(
 
 @kernel
 def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
-    """Copy a text that is usually short, word by word, since a call of memcpy costs more."""
+    """Copy a text that is usually short, word by word, which is faster than a call of memcpy."""
     if size > 64:
         copy_bytes(target, to, source, start, size)
     elif size >= 8:
@@ -103,7 +103,7 @@ def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> 
 
 @kernel
 def field(entries: Int32s, entry: int, number: int) -> int:
-    """Return one number of an entry in the table of extensions."""
+    """Return one field of an entry in the table of extensions, such as the size of the name."""
     return int_at(entries, entry * ENTRY_FIELDS + number)
 
 
@@ -111,7 +111,7 @@ def field(entries: Int32s, entry: int, number: int) -> int:
 def lay_out_entries(
     firsts: Ints, counts: Int32s, table: Spans, ends: Int32s, name_ends: Int32s, value_ends: Int32s
 ) -> None:
-    """Compute the offsets of the extensions map: those of its rows, its names and its values."""
+    """Compute the Arrow offsets of the extensions map: of its rows, its names and its values."""
     entries, count_at = pointer(table), pointer(counts)
     total = 0
     names = 0
@@ -179,7 +179,7 @@ def find_entries(
     starts: Int32s,
     sizes: Int32s,
 ) -> None:
-    """Find the span of the extension called `wanted` in every row that has it."""
+    """Find the start and size of the value of extension `wanted` in every row that has the extension."""
     in_headers, in_values, in_side = pointer(header_names), pointer(values), pointer(side)
     entries, count_at, name = pointer(table), pointer(counts), pointer(wanted)
     size = len(wanted)

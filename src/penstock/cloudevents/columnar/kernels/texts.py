@@ -57,21 +57,22 @@ _JSON = np.frombuffer(b"json", np.uint8).copy()
 
 TOP_BITS = -0x7F7F7F7F7F7F7F80
 ONES, DELETES = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
-"""The highest bit of each byte of a word."""
+"""Words of eight equal bytes: 0x01, and 0x7F (the control character DEL)."""
 KNOWN_TEXTS = 512
-"""Places for texts that were valid before: sources and media types repeat from row to row."""
+"""The number of entries in a table of texts that were found valid before, since sources and media types
+repeat from row to row."""
 KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
 
 @kernel
 def class_of(byte: int) -> int:
-    """Return the classes of a character as bits."""
+    """Return the character classes of an ASCII byte as bits."""
     return byte_at(pointer(_CLASS), byte)
 
 
 @kernel
 def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> bool:
-    """Return True if the `size` bytes at both places are equal."""
+    """Return True if the `size` bytes at two positions are equal."""
     index = 0
     while index + 8 <= size:
         if word_at(left, at + index) != word_at(right, start + index):
@@ -95,13 +96,13 @@ def is_plain(word: int) -> bool:
 
 @kernel
 def has_no(byte_eight_times: int, plain_word: int) -> bool:
-    """Return True if a word of plain text does not contain a byte, which is given eight times."""
+    """Return True if a word of eight ASCII bytes lacks a byte, given as a word that repeats it eight times."""
     return ((plain_word ^ byte_eight_times) - ONES) & TOP_BITS == 0
 
 
 @kernel
 def skip_plain(data: Bytes, at: int, end: int) -> int:
-    """Return the position after whole words of printable ASCII."""
+    """Return the position after whole 8-byte words of printable ASCII."""
     while at + 8 <= end and is_plain(word_at(data, at)):
         at += 8
     return at
@@ -109,7 +110,7 @@ def skip_plain(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def character(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the code point of the non-ASCII UTF-8 sequence at `at`, and its size; -1 and 0 if invalid."""
+    """Return the code point of the non-ASCII UTF-8 sequence at `at`, and its size; (-1, 0) if invalid."""
     lead = byte_at(data, at)
     if lead < 0xC2 or lead > 0xF4:
         return -1, 0
@@ -379,7 +380,7 @@ def is_base64(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def known_place(data: Bytes, at: int, size: int) -> int:
-    """Return a text's place in a table of known texts, from its size and its last bytes, which vary most."""
+    """Return a text's index in a table of known texts, computed from its size and its last bytes."""
     word = word_at(data, at + size - 8) if size >= 8 else byte_at(data, at + size - 1) if size > 0 else 0
     # Shifted apart, so that the digits of texts that count up do not cancel each other.
     mixed = (
@@ -390,14 +391,14 @@ def known_place(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def is_known(known: Int32s, table: int, data: Bytes, at: int, size: int) -> bool:
-    """Return True if the same text was found valid before; `known` has a position and size for each place."""
+    """Return True if an equal text was found valid before; `known` has a position and size per entry."""
     place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
     return int_at(known, place + 1) == size and same_bytes(data, at, data, int_at(known, place), size)
 
 
 @kernel
 def remember(known: Int32s, table: int, data: Bytes, at: int, size: int) -> None:
-    """Store in `known` that a text is valid."""
+    """Store in the table `known` that a text is valid."""
     place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
     put_int(known, place, at)
     put_int(known, place + 1, size)

@@ -1,7 +1,7 @@
 """The loops that validate columns of attributes before they are written to records.
 
-As in reading, certainly valid rows pass, and all others are marked in `doubts`, so that the functions for one
-event decide.
+Rows that are certainly valid pass. All others are marked in `doubts`, and the functions for one event decide
+about them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def is_all_plain(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_before(data: Bytes, left: int, left_end: int, right: int, right_end: int) -> bool:
-    """Return True if the left name comes before the right one in byte order."""
+    """Return True if one name comes before another in byte order."""
     while left < left_end and right < right_end:
         difference = byte_at(data, left) - byte_at(data, right)
         if difference != 0:
@@ -195,7 +195,7 @@ def judge_data(
     text_data: bool,
     choices: Bytes,
 ) -> None:
-    """Choose the form in which each row's data are put into its envelope (rules D15, D16)."""
+    """Choose the form in which each row's data are written to its JSON envelope (rules D15, D16)."""
     data, types, end_at, type_at = pointer(all_data), pointer(all_types), pointer(ends), pointer(type_ends)
     known_at, known_size, is_json = 0, -1, False
     for row in range(len(choices)):
@@ -219,6 +219,6 @@ def judge_data(
 
 @kernel
 def as_null_flags(wrong: Bytes, nulls: Bytes, result: Bytes) -> None:
-    """Set the null flag of each row that is invalid, or that is null already."""
+    """Compute the null flags of a column: set for each row that is invalid or was already null."""
     for row in range(len(wrong)):
         result[row] = wrong[row] | (nulls[row] if len(nulls) > 0 else 0)
