@@ -1,4 +1,4 @@
-"""Keeps reports of brokers whose ``with`` block an exception ends, for the report of the failing test."""
+"""Stores reports of brokers whose ``with`` block ended with an exception, for the failing test's report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 ENDED_MAX = 5
 
 reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
-"""The titles and texts of the newest reports since the test began, at most `ENDED_MAX`."""
+"""The titles and texts of the newest reports since the start of the current test, at most `ENDED_MAX`."""
 
 
 def note(served: Served) -> None:

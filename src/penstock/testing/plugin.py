@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 class AsWritten(MetaPathFinder):
-    """An import finder that finds Penstock's modules before pytest rewrites them.
+    """An import finder that imports Penstock's modules unchanged, without pytest's rewriting of assertions.
 
-    pytest parses every module of a package that has a plugin, to rewrite its assert statements. Here that
-    would happen in the threads of brokers and clients, which import modules when they are needed: until
-    Python 3.11.8 and 3.12.2 two threads that parse fail with a SystemError ("AST constructor recursion depth
-    mismatch", https://github.com/python/cpython/issues/106905).
+    pytest parses every module of a package that has a plugin, to rewrite its assert statements. With
+    Penstock, this would happen in the threads of brokers and clients, which import modules on demand. Before
+    Python 3.11.8 and 3.12.2, two threads that parse at a time fail with a SystemError ("AST constructor
+    recursion depth mismatch", https://github.com/python/cpython/issues/106905).
     """
 
     def find_spec(
@@ -67,7 +67,7 @@ class LogTail(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one log record as text."""
+        """Store one log record as text, and drop the oldest if there are too many."""
         self.lines.append(self.format(record))
 
 
@@ -133,7 +133,7 @@ def pytest_runtest_logstart() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a test with the marker ``chaos`` many times; leave other tests to pytest."""
+    """Run a test with the marker ``chaos`` many times; let pytest run all other tests."""
     mark = item.get_closest_marker("chaos")
     if mark is None:
         return None
@@ -190,9 +190,9 @@ def kafka_broker(
 ) -> Iterator[KafkaBroker | PlayedCluster]:
     """Yield a broker for one test; ``@pytest.mark.kafka(num_partitions=3)`` passes settings to it.
 
-    ``@pytest.mark.kafka(recording="orders.rec")`` instead plays a recording that lies beside the test module:
-    the test fails if the application makes a request that was not recorded. ``otherwise="broker"`` passes
-    such requests to a broker.
+    ``@pytest.mark.kafka(recording="orders.rec")`` instead replays a recording from the directory of the test
+    module: the test fails if the application makes a request that was not recorded. ``otherwise="broker"``
+    passes such requests to a broker.
     """
     from penstock.broker.broker import KafkaBroker
 
@@ -238,8 +238,8 @@ def kafka_cluster(
 def kafka_history(request: pytest.FixtureRequest) -> Iterator[History]:
     """Yield a history that records the test's clients.
 
-    For a test with the marker ``chaos``, the history also has the brokers attached, and is checked at the
-    end.
+    For a test with the marker ``chaos``, the history is also attached to the test's brokers, and is checked
+    at the end.
     """
     if request.node.get_closest_marker("chaos") is not None:
         from penstock.testing.chaos.pytest_items import RUN

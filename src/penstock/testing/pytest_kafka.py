@@ -51,7 +51,7 @@ ZOOKEEPER_CONFIG_TEMPLATE = """\
 dataDir={zk_data_dir}
 clientPort={zk_port}
 """
-"""Exists for compatibility, and is not read: there is no ZooKeeper."""
+"""A template that exists only for compatibility, and is not read, since there is no ZooKeeper."""
 
 DEFAULT_CONSUMER_TIMEOUT_MS = 500
 DEFAULT_TERMINATION_WAIT_TIMEOUT_SEC = 5
@@ -64,7 +64,7 @@ def terminate(
     signal_fn: Callable[[Popen[Any]], Any] = Popen.terminate,
     wait_timeout: float = DEFAULT_TERMINATION_WAIT_TIMEOUT_SEC,
 ) -> None:
-    """End a process by `signal_fn` and wait for its exit; kill the process if it does not exit in time."""
+    """End a process with the function `signal_fn`, and wait; kill the process if it does not exit in time."""
     signal_fn(proc)
     try:
         proc.wait(timeout=wait_timeout)
@@ -80,11 +80,11 @@ def make_zookeeper_process(
     teardown_fn: Callable[[Popen[Any]], Any] = terminate,
     scope: Scope = "function",
 ) -> Any:
-    """Return a fixture that yields an idle process in place of ZooKeeper, and a port."""
+    """Return a fixture that yields an idle process instead of ZooKeeper, and a port."""
 
     @pytest.fixture(scope=scope)
     def zookeeper_process() -> Iterator[tuple[Popen[Any], int]]:
-        """Yield an idle process in place of ZooKeeper, and a port."""
+        """Yield an idle process instead of ZooKeeper, and a port."""
         waiting = "import sys; sys.stdin.read()"
         process = Popen([sys.executable, "-S", "-c", waiting], stdin=subprocess.PIPE, start_new_session=True)
         yield process, _free_port() if zk_port is None else zk_port

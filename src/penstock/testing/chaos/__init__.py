@@ -1,4 +1,4 @@
-"""Chaos tests with a seed: faults and their moments are drawn from a number; a checker judges each run.
+"""Chaos tests: each run injects faults drawn from a seed, and a checker looks for lost or repeated work.
 
     @chaos(seed=7, runs=200, at_least_once=True)
     def test_billing(kafka_broker, kafka_history):
@@ -7,7 +7,7 @@
 
 Each run has its own broker and its own faults. A run that fails is repeated with fewer faults. The report
 names the seed, the shortest list of faults that still fails, the findings, and how to replay the run.
-`History`, the checker, also works alone: without faults, and with any client.
+`History`, the checker, can also be used alone: without faults, and with any client.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Injects the planned faults of a run into a broker or a cluster, and removes them again.
 
 Faults of a connection or an answer are those of `penstock.broker.faults.faults`. Faults of a whole broker
-(expelled members, a jump of the clock) happen in the broker's thread before the request is handled. A
-separate thread moves leaders and coordinators of a cluster, and restarts brokers, right after that request.
+(expelled members, a jump of the clock) happen in the broker's thread, before the planned request is handled.
+A separate thread moves leaders and coordinators of a cluster, and restarts brokers, right after the planned
+request.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HAND_PATIENCE_S = 10.0
 
 
 class Armed:
-    """The faults of one plan, in force at one broker or cluster until `disarm`."""
+    """The faults of one `Plan`, in force at one broker or cluster until `disarm` is called."""
 
     def __init__(self, served: KafkaBroker | KafkaCluster, plan: Plan) -> None:
         self._served = served
@@ -44,7 +45,7 @@ class Armed:
 
     @property
     def happened(self) -> tuple[int, ...]:
-        """Return the numbers of the faults that have happened."""
+        """Return the numbers, counted from 1, of the planned faults that have happened."""
         return tuple(number for number, fault in self._faults if fault.count)
 
     def pause(self) -> None:
@@ -143,7 +144,7 @@ class Armed:
 
 
 class Trigger:
-    """A condition of a fault: skips `skip` requests, then calls `act` for each of the next `times` ones."""
+    """The condition of a fault: skips `skip` requests, then calls `act` for each of the next `times`."""
 
     def __init__(self, skip: int, times: int, act: Callable[[Request], None]) -> None:
         self._skip = skip
@@ -191,7 +192,7 @@ class Hand:
 
 
 def expel_members(node: Node) -> None:
-    """Remove the members of all groups of a node, as if their sessions had expired.
+    """Remove the members of all groups coordinated by a node, as if their sessions had expired.
 
     Call it in the node's thread.
     """

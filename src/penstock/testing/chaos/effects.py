@@ -1,4 +1,4 @@
-"""Records when a broker stores the committed offsets of a group.
+"""Records the times at which a broker stores the committed offsets of a group, in the order of a history.
 
 The recording happens after faults are applied: a commit whose answer is lost is recorded, and a commit that a
 fault refuses is not. Offsets of a transaction are recorded when the transaction is committed.
@@ -31,7 +31,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[[], None]:
-    """Record committed offsets of a broker or cluster in `recorder`; return a function to stop.
+    """Record committed offsets of a broker or cluster in `recorder`; return a function that stops this.
 
     Raises:
         ConfigError: `served` is neither a `KafkaBroker` nor a `KafkaCluster`.
@@ -42,16 +42,16 @@ def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[
 
 
 class Effects:
-    """Records committed offsets at one broker, or at all nodes of a cluster."""
+    """Records the committed offsets that one broker, or all nodes of a cluster, store."""
 
     def __init__(self, served: KafkaBroker | KafkaCluster, recorder: Recorder) -> None:
         self._served = served
         self._recorder = recorder
         self._pending: dict[int, tuple[int, dict[str, Offsets]]] = {}
-        """Open transactions by producer id: the producer's epoch, and the offsets by group."""
+        """A dict from producer id to its open transaction: the producer's epoch, and the offsets by group."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return a route whose handler records commits, or the same route if its API commits no offsets."""
+        """Return an API's route with a handler that records commits; unchanged for APIs without commits."""
         note = {
             ApiKey.OFFSET_COMMIT: self._committed,
             ApiKey.TXN_OFFSET_COMMIT: self._pends,
@@ -102,7 +102,7 @@ class Effects:
 
 
 def _accepted(request: Any, response: Any, context: Context[Any]) -> Offsets:
-    """Return those offsets in a commit request that the broker accepted, by partition."""
+    """Return the offsets in a commit request that the broker accepted, as a dict by partition."""
     found: Offsets = {}
     for asked, answered in zip(request.topics, response.topics, strict=True):
         name = asked.name

@@ -1,6 +1,7 @@
 """Events of a history: what an application did, and what a broker did for the application, in order.
 
-`number` orders all events of a history. A `LogRecord` is a record that the log holds at the end.
+`number` orders all events of a history. A `LogRecord` is a record that is in a partition's log at the end of
+the history.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ Outcome = Literal["acknowledged", "failed", "unknown"]
 State = Literal["committed", "aborted", "open"]
 
 Content = tuple[str, int, Any, Any, tuple[tuple[str, bytes | None], ...]]
-"""Topic, partition, key, value and headers, by which copies of a sent record are found in the logs."""
+"""Topic, partition, key, value and headers of a record, to find the copies of a sent record in the logs."""
 
 Ends = Mapping[TopicPartition, int]
-"""The end offsets of logs at one moment, by partition."""
+"""A dict from partition to the end offset of its log at one moment."""
 
 
 class LogRecord(NamedTuple):
@@ -54,7 +55,7 @@ class LogRecord(NamedTuple):
 
 @dataclass
 class Sent:
-    """Event: the application gave a record to a producer."""
+    """An event of a history: the application passed a record to a producer."""
 
     number: int
     client: int
@@ -64,7 +65,7 @@ class Sent:
     value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()
     delivery: Callable[[], tuple[Outcome, int, str]] = lambda: ("unknown", -1, "")
-    """Returns the outcome so far, the offset (-1 if there is none), and the reason of a failure."""
+    """A function that returns the outcome so far, the offset (-1 if unknown), and the reason of a failure."""
     transaction: int = 0
     """The number of the producer's transaction, counted from 1; 0 outside of transactions."""
 
@@ -76,18 +77,19 @@ class Sent:
 
 @dataclass
 class Polled:
-    """Event: a consumer returned records of one partition to the application."""
+    """An event of a history: a consumer returned records of one partition to the application."""
 
     number: int
     client: int
     records: tuple[LogRecord, ...]
     ends: Ends = field(default_factory=dict)
-    """The end offsets of the logs after the poll, by partition, as far as they are available."""
+    """The end offsets of the logs after the poll, by partition, without partitions whose end offset is not
+    available."""
 
 
 @dataclass
 class Moved:
-    """Event: a consumer's position was moved by a seek, or because partitions were assigned or revoked."""
+    """An event of a history: a consumer's position changed by a seek, an assignment or a revocation."""
 
     number: int
     client: int
@@ -96,7 +98,7 @@ class Moved:
 
 @dataclass
 class CommitRefused:
-    """Event: the group refused a consumer's commit, since the group had rebalanced without the consumer."""
+    """An event: a group refused a consumer's commit, since the group had rebalanced without the consumer."""
 
     number: int
     client: int
@@ -105,7 +107,7 @@ class CommitRefused:
 
 @dataclass
 class Committed:
-    """Event: a broker stored committed offsets of a group."""
+    """An event of a history: a broker stored committed offsets of a group."""
 
     number: int
     group: str
@@ -117,7 +119,7 @@ class Committed:
 
 @dataclass
 class TransactionEnded:
-    """Event: a producer's transaction was committed or aborted.
+    """An event of a history: a producer's transaction was committed or aborted.
 
     `transaction` counts the producer's transactions from 1.
     """
@@ -130,7 +132,7 @@ class TransactionEnded:
 
 @dataclass
 class Worked:
-    """Event: the application finished its work on a record."""
+    """An event of a history: the application finished its work on a record."""
 
     number: int
     place: RecordPlace
@@ -141,13 +143,14 @@ Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | W
 
 @dataclass(frozen=True)
 class Flow:
-    """A processing step to check: `group` reads `source`, and writes to `sinks` or calls `History.work`."""
+    """A processing step to check: `group` consumes `source`, and produces to `sinks` or calls `History.work`."""
 
     source: str
     sinks: tuple[str, ...]
     group: str | None
     of: Callable[[Any], object]
-    """Returns a record's identity: equal for an input and its result; None for a record not in the flow."""
+    """A function that returns a record's identity: equal for an input and its result; None for a record
+    outside the flow."""
     sink_of: Callable[[Any], object]
 
 
@@ -185,8 +188,7 @@ def outcome_of(error: BaseException | None) -> Outcome:
     """Return the outcome of a send by its delivery's error: acknowledged (None), failed or unknown.
 
     An error code from a broker means that the record was not written, except REQUEST_TIMED_OUT and
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND. After these, after a timeout or after a lost connection, it is unknown
-    whether the record was written.
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND. After these two, a timeout or a lost connection, the outcome is unknown.
     """
     if error is None:
         return "acknowledged"

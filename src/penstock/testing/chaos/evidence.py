@@ -1,4 +1,4 @@
-"""The input of the rules that find mistakes: the events, the final logs, and the work on each record."""
+"""The input of the rules that find an application's mistakes: events, final logs, and the work on records."""
 
 from __future__ import annotations
 
@@ -51,15 +51,17 @@ class Done:
 
 
 class FlowView:
-    """One flow in the final logs: the source's records, and the work done for each identity, in order."""
+    """The data of one `Flow`: the source's records, and the work done for each identity, in order."""
 
     def __init__(self, flow: Flow, logs: Mapping[TopicPartition, FinalLog], worked: Sequence[Worked]) -> None:
         self.flow = flow
         self.inputs: dict[TopicPartition, list[LogRecord]] = {}
-        """The committed records of the source by partition, without those whose identity is None."""
+        """A dict from partition to the committed records of the source, without those whose identity is None.
+        """
         self.identities: dict[RecordPlace, object] = {}
         self.done: defaultdict[object, list[Done]] = defaultdict(list)
-        """The work by identity: committed records in the sinks, or calls of `History.work` without sinks."""
+        """A dict from identity to the work: committed records in the sinks, or calls of `History.work` if
+        there are no sinks."""
         for tp, log in sorted(logs.items()):
             if tp.topic == flow.source:
                 visible = [record for record in log.records if record.state == "committed"]
@@ -85,7 +87,7 @@ class FlowView:
 
 
 class Evidence:
-    """A history in the form that the rules read: its events, final logs and flows."""
+    """A history as the rules read it: its events, the final logs, and the flows to check."""
 
     def __init__(
         self, events: Sequence[Event], logs: Mapping[TopicPartition, FinalLog], flows: Sequence[Flow]
@@ -99,7 +101,7 @@ class Evidence:
         return (event for event in self.events if isinstance(event, kind))
 
     def is_done(self, sent: Sent) -> bool:
-        """Return True if another record in a sink, such as a dead letter, has the same identity as `sent`."""
+        """Return True if another record with the identity of `sent`, such as a dead letter, is in a sink."""
         for view in self.flows:
             if sent.topic in view.flow.sinks:
                 record: Any = sent

@@ -1,6 +1,6 @@
-"""Findings: the mistakes that a check reports.
+"""Findings: the mistakes of an application that a check of its history reports.
 
-Each kind is a class; a finding has the records that show it.
+Each kind of mistake is a class; a finding has the records that show the mistake.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from penstock.printable import printable
 
 TEXTS_SHOWN = 10
-"""The greatest number of findings that the text of a `HistoryError` lists."""
+"""The most findings that the message of a `HistoryError` lists."""
 
 
 class RecordPlace(NamedTuple):
-    """A topic, a partition and an offset."""
+    """The topic, partition and offset of a record."""
 
     topic: str
     partition: int
@@ -47,71 +47,71 @@ class Finding:
 
 
 class LostWrite(Finding):
-    """A send was acknowledged, but the log does not hold its record."""
+    """A mistake: a send was acknowledged, but the log does not have its record."""
 
 
 class UnheededFailure(Finding):
-    """A send failed or was never awaited, its record is in no log, and the application continued."""
+    """A mistake: a send failed or was never awaited, its record is in no log, and the application continued."""
 
 
 class DuplicateWrite(Finding):
-    """One send is stored more than once: a producer that is not idempotent has retried it."""
+    """A mistake: a send is stored more than once, because a producer that is not idempotent retried it."""
 
 
 class ReorderedWrite(Finding):
-    """Two records of one producer are stored in a partition in the reverse order (non-monotonic send)."""
+    """A mistake: two records of one producer are in a partition in reverse order (non-monotonic send)."""
 
 
 class InconsistentOffsets(Finding):
-    """Two polls, or a poll and the log, have different records at the same offset."""
+    """A mistake: two polls, or a poll and the log, have different records at one offset."""
 
 
 class AbortedRead(Finding):
-    """The application received a record of a transaction that was aborted."""
+    """A mistake: the application received a record of an aborted transaction."""
 
 
 class PrecommittedRead(Finding):
-    """The application received a record of a transaction before the transaction was committed."""
+    """A mistake: the application received a record before the record's transaction was committed."""
 
 
 class NonMonotonicPoll(Finding):
-    """A consumer returned the same offset again, or a lower one, although nothing had moved its position."""
+    """A mistake: a consumer returned an offset again, or a lower one, without a change of its position."""
 
 
 class PollSkip(Finding):
-    """A consumer skipped a committed record, although nothing had moved the consumer's position."""
+    """A mistake: a consumer skipped a committed record without a change of its position."""
 
 
 class UnendedTransaction(Finding):
-    """A transaction is still open at the end, so that consumers with `read_committed` cannot read past it."""
+    """A mistake: a transaction is still open at the end, so that `read_committed` consumers are blocked."""
 
 
 class OffsetsOutsideTransaction(Finding):
-    """Offsets were committed outside of the transaction that holds the results of the records below them."""
+    """A mistake: offsets were committed outside of the transaction that holds the records' results."""
 
 
 class OffsetAheadOfWork(Finding):
-    """Offsets were committed before the work on a record below them was done: a crash loses that work."""
+    """A mistake: an offset was committed before the work on a record below it; a crash would lose that work."""
 
 
 class WorkAfterRebalance(Finding):
-    """A consumer continued its work after its group had rebalanced without it and refused its commit."""
+    """A mistake: a consumer continued after its group had rebalanced without it and refused its commit."""
 
 
 class LostWork(Finding):
-    """The committed offset has passed a record on which no work was ever done."""
+    """A mistake: the committed offset has passed a record on which no work was ever done."""
 
 
 class UndoneWork(Finding):
-    """No work was done on a record by the end, and no committed offset has passed the record."""
+    """A mistake: no work was done on a record by the end; the committed offset has not passed it either."""
 
 
 class DoubledWork(Finding):
-    """The work on a record was done more than once."""
+    """A mistake: the work on a record was done more than once."""
 
 
 class ReorderedWork(Finding):
-    """The work on two records of a partition was done in the reverse order."""
+    """A mistake: the work on two records of a partition was done in reverse order."""
 
 
 GRAVITY: tuple[type[Finding], ...] = (
@@ -133,7 +133,8 @@ GRAVITY: tuple[type[Finding], ...] = (
     UndoneWork,
     DoubledWork,
 )
-"""All kinds of findings, causes before consequences. The first kind that was found names a failed run."""
+"""All kinds of findings, causes before consequences. The first kind in this order gives a failed run its
+name."""
 
 
 def by_gravity(findings: Sequence[Finding]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""`History`: records what an application does, with any client, and checks what the application promises.
+"""`History`: records what an application does, with any Kafka client, and checks its guarantees.
 
     history = History()
     history.flow("orders", "bills", group="billing", of=lambda record: record.key)
@@ -7,8 +7,8 @@
         run_the_application(broker.bootstrap_servers)
     history.check(exactly_once=True)
 
-An application with another client needs no hooks: an attached broker records when offsets are committed, and
-the check reads the broker's logs. `History.record` adds events by hand.
+An application with a client other than Penstock's needs no changes: an attached broker records when offsets
+are committed, and the check reads the broker's logs. `History.record` adds events by hand.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class History:
 
     def __init__(self) -> None:
         self.record = Recorder()
-        """The recorder. Its methods (`sent`, `polled` ...) add events that are not recorded automatically."""
+        """The `Recorder`, whose methods (`sent`, `polled` ...) add events that are not recorded
+        automatically."""
         self.logs: dict[TopicPartition, FinalLog] = {}
-        """The logs at the end: read from the attached broker, or given by hand."""
+        """The logs at the end, by partition: read from the attached broker, or set by the test."""
         self.flows: list[Flow] = []
         self._served: list[tuple[KafkaBroker | KafkaCluster, Callable[[], None]]] = []
 
@@ -64,7 +65,7 @@ class History:
     ) -> None:
         """Declare that the application works on all records of topic `source`, and writes to `sink`.
 
-        `sink` is one topic or several; without `sink`, the work is what `work` records. `group` is the group
+        `sink` is one topic or several; without `sink`, calls of `work` are the work. `group` is the group
         that commits the offsets of the source; None stands for every group. `of` returns the identity of a
         record, both in the source and in the sink; `sink_of` replaces `of` for the sink. By default the
         identity is the record's key, or its value if it has no key. A record whose identity is None does not
@@ -92,7 +93,7 @@ class History:
     # --- where it comes from -----------------------------------------------------------------------------
 
     def attach(self, broker: KafkaBroker | KafkaCluster) -> None:
-        """Record when a broker or cluster stores committed offsets, and let the check read its logs.
+        """Record when a broker or cluster stores committed offsets, and use its logs for the check.
 
         Raises:
             ConfigError: `broker` is neither a `KafkaBroker` nor a `KafkaCluster`.
@@ -104,7 +105,7 @@ class History:
         self.record.end_of = lambda tp: end_of([served for served, _ in self._served], tp)
 
     def detach(self) -> None:
-        """Stop recording at the attached brokers; their logs stay as they were last read."""
+        """Stop recording at the attached brokers; keep their logs as they were last read."""
         served, self._served = self._served, []
         for _, remove in served:
             remove()
@@ -119,7 +120,7 @@ class History:
         return watching(self.record)
 
     def read(self) -> None:
-        """Read the logs of the attached brokers that run, replacing what was read before."""
+        """Read the logs of the attached brokers that run; they replace the logs read before."""
         from penstock.testing.chaos.reading import read_logs
 
         for served, _ in self._served:

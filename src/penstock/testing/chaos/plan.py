@@ -1,8 +1,8 @@
 """Plans: which faults happen in a run, and at which requests, drawn from a seed. No I/O.
 
 The moment of a fault is a request, such as "the 4th Produce", so that a plan interrupts an application at the
-same place on a slow and on a fast machine. The plan depends only on the seed, the number of the run and the
-kinds of faults.
+same point on slow and fast machines. The plan depends only on the seed, the number of the run and the kinds
+of faults.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ FAULTS_MAX = 4
 
 _COUNTS = (1, 1, 2, 2, 3, 4)
 _MOMENTS = (1, 2, 4, 8, 16, 32)
-"""Bounds for skipped requests: one bound is drawn, then a number below it, so small numbers prevail."""
+"""Upper bounds for the number of skipped requests. One bound is drawn first, then a number below it, so that
+small numbers are more frequent."""
 
 SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
 """Jumps of a clock, in ms: past the default session timeout or transaction timeout, or by an hour."""
@@ -36,14 +37,14 @@ class PlannedFault(NamedTuple):
     times: int = 1
     """The number of consecutive requests of `api` to which the fault happens."""
     detail: str = ""
-    """The name of an error, a number of milliseconds, or an empty text, depending on `kind`."""
+    """The detail that `kind` needs: the name of an error, a number of milliseconds, or an empty string."""
 
     def __str__(self) -> str:
         return f"{KINDS[self.kind].sentence(self)} ({self.kind})"
 
     @property
     def moment(self) -> str:
-        """Return the moment of the fault in words, such as ``Produce 4``."""
+        """The requests at which the fault happens, in words, such as ``Produce 4``."""
         first = self.skip + 1
         return f"{self.api} {first}" if self.times == 1 else f"{self.api} {first} to {first + self.times - 1}"
 
@@ -58,7 +59,7 @@ class FaultKind(NamedTuple):
     by_default: bool = True
 
     def draw(self, kind: str, dice: random.Random) -> PlannedFault:
-        """Return a planned fault of this kind, with its API, moment and details drawn from `dice`."""
+        """Return a planned fault of this kind, with its API, moment and details drawn at random from `dice`."""
         api = dice.choice(self.apis)
         skip = dice.randrange(dice.choice(_MOMENTS))
         return PlannedFault(kind, api, skip, dice.choice(self.times), dice.choice(self.details(api)))
@@ -76,13 +77,14 @@ _RETRIABLE = {
     "EndTxn": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
     "InitProducerId": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
 }
-"""Errors by API after which every client repeats the request by itself."""
+"""A dict from an API to errors after which every client repeats the request by itself."""
 
 _REFUSALS = {
     "Produce": ("TOPIC_AUTHORIZATION_FAILED", "INVALID_RECORD", "POLICY_VIOLATION"),
     "OffsetCommit": ("GROUP_AUTHORIZATION_FAILED",),
 }
-"""Errors by API after which no client repeats the request: the application has to handle them."""
+"""A dict from an API to errors after which no client repeats the request, so that the application has to
+handle them."""
 
 KINDS: dict[str, FaultKind] = {
     "lost_answers": FaultKind(
@@ -147,14 +149,14 @@ KINDS: dict[str, FaultKind] = {
 }
 
 FAULTS: tuple[str, ...] = tuple(KINDS)
-"""The names of all kinds of faults, as the argument `faults` accepts them."""
+"""The names of all kinds of faults, for the argument `faults` of `chaos` and `explore`."""
 
 DEFAULT_FAULTS: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if kind.by_default)
 """The kinds of faults that are drawn by default: clients and applications must recover from them quickly."""
 
 
 class Plan(NamedTuple):
-    """The faults of one run. `chosen` has the numbers, from 1, of the faults that happen; None means all."""
+    """The faults of one chaos run. `chosen` has the numbers, from 1, of the faults to inject; None means all."""
 
     seed: int
     run: int
@@ -163,14 +165,14 @@ class Plan(NamedTuple):
 
     @property
     def faults(self) -> tuple[PlannedFault, ...]:
-        """Return the chosen faults."""
+        """The faults to inject, in order."""
         if self.chosen is None:
             return self.drawn
         return tuple(self.drawn[number - 1] for number in self.chosen)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Return the numbers of the chosen faults, from 1."""
+        """The numbers of the faults to inject, counted from 1."""
         return tuple(range(1, len(self.drawn) + 1)) if self.chosen is None else self.chosen
 
     def only(self, numbers: Iterable[int]) -> Plan:
@@ -185,7 +187,7 @@ class Plan(NamedTuple):
 
 
 def draw(seed: int, run: int, kinds: Sequence[str]) -> Plan:
-    """Return the plan of run number `run`; run 0 has no faults, to check that the test passes without any.
+    """Return the plan of run number `run`. Run 0 has no faults, to check that the test passes without faults.
 
     `kinds` are names out of `FAULTS`. Their order matters: another order gives another plan.
     """

@@ -1,6 +1,6 @@
-"""Rules about polls: records that differ from the log, were aborted, came again, or were skipped.
+"""Rules about polls: records that differ from the log, were aborted, were returned again, or were skipped.
 
-No I/O, as in `write_rules`. Each poll is compared with the final log, and with the consumer's previous poll.
+No I/O. Each poll is compared with the final log, and with the consumer's previous poll.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _agrees(
 
 
 def _is_settled(evidence: Evidence, record: LogRecord, end: int | None) -> Iterator[Finding]:
-    """Yield a finding if a record was polled before the log had the marker that commits its transaction."""
+    """Yield a finding if a record was polled before the commit marker of its transaction was in the log."""
     log = evidence.logs.get(TopicPartition(record.topic, record.partition))
     stored = None if log is None else log.at(record.offset)
     if stored is None or end is None or stored.state == "aborted":
@@ -79,7 +79,7 @@ def _differ(one: object, other: object) -> bool:
 def _follows(
     evidence: Evidence, client: int, tp: TopicPartition, before: int, record: LogRecord
 ) -> Iterator[Finding]:
-    """Yield a finding if a record is not after offset `before`, or if a committed record was skipped."""
+    """Yield a finding if a polled record is not after offset `before`, or if a committed one was skipped."""
     text = f"consumer {client} was handed {record.place} after offset {before}"
     if record.offset <= before:
         yield NonMonotonicPoll(f"{text}, with no seek or rebalance between", (record.place,))

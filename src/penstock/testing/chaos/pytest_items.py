@@ -20,18 +20,19 @@ from penstock.testing.chaos.runs import ChaosRun, split_options, under_chaos
 from penstock.testing.chaos.search import Failure, RunResult, search
 
 RUN = pytest.StashKey[ChaosRun]()
-"""The stash key of an item's current run."""
+"""The pytest stash key of an item's current `ChaosRun`."""
 ERROR = pytest.StashKey[BaseException | None]()
-"""The stash key of the error that an item's test has raised in the current run, or None."""
+"""The pytest stash key of the error that a test has raised in the current run; the value is None without one.
+"""
 PROMISES = pytest.StashKey[Mapping[str, bool]]()
 
 
 class _Skipped(Exception):
-    """Raised when a test skips itself or is expected to fail, so that no failing run is searched for."""
+    """Raised when a test skips itself or is expected to fail, so that the search for a failing run ends."""
 
 
 def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark, replay: str | None) -> None:
-    """Run a test once for each plan, and log the reports of the run that decides the result."""
+    """Run a pytest item once for each plan, and log the reports of the run that determines the result."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     runs = Runs(item)
     failure: Failure | None = None
@@ -70,7 +71,7 @@ def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark,
 
 
 def is_of_unittest(item: pytest.Item) -> bool:
-    """Return True if `unittest` calls the test function, which then gets no fixtures as arguments."""
+    """Return True if an item belongs to `unittest`, so that its function gets no fixtures as arguments."""
     kind = getattr(item, "cls", None)
     return isinstance(kind, type) and issubclass(kind, unittest.TestCase)
 
@@ -86,16 +87,16 @@ def _refused(item: pytest.Item, problem: Exception | None) -> pytest.TestReport:
 
 
 class Runs:
-    """Carries out the runs of one pytest item."""
+    """Executes the chaos runs of one pytest item, each with new fixtures."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self.count = 0
-        """The number of runs so far."""
+        """The number of runs executed so far."""
         self.reports: list[pytest.TestReport] = []
-        """The reports of the last run: of setup, call and teardown."""
+        """The pytest reports of the last run, for setup, call and teardown."""
         self.failed: dict[int, list[pytest.TestReport]] = {}
-        """The reports of each run that failed, by the `id()` of its error."""
+        """A dict from the `id()` of a run's error to the reports of that run."""
 
     def carry_out(self, plan: Plan) -> RunResult:
         """Run the item once with the faults of `plan` and new fixtures; return how the run ended.
@@ -123,10 +124,10 @@ class Runs:
 
 @contextmanager
 def called(item: pytest.Item) -> Iterator[None]:
-    """Attach the run's faults to the brokers among an item's fixtures; check the history after the call.
+    """Inject a run's faults into the brokers among an item's fixtures; check the history after the call.
 
     Raises:
-        HistoryError: the history breaks a promise, as in `History.check`.
+        HistoryError: the history breaks a guarantee, as for `History.check`.
     """
     __tracebackhide__ = True
     run = item.stash[RUN]

@@ -25,7 +25,7 @@ from penstock.testing.chaos.events import (
 from penstock.testing.chaos.findings import RecordPlace
 
 EVENTS_MAX = 1_000_000
-"""The greatest number of events in a recorder; each polled record counts as one."""
+"""The most events in a recorder. Each polled record counts as one event."""
 
 
 class Recorder:
@@ -39,7 +39,7 @@ class Recorder:
         self.size = 0
         """The number of events so far; each polled record counts as one."""
         self.end_of: Callable[[TopicPartition], int | None] = lambda tp: None
-        """Returns the current end offset of a partition, or None if it is not available."""
+        """A function that returns the current end offset of a partition, or None if it is not available."""
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -64,7 +64,7 @@ class Recorder:
         )
 
     def polled(self, records: Iterable[Any], client: int = 0) -> None:
-        """Record what a consumer returned: objects with topic, partition, offset, key and value."""
+        """Record the records that a consumer returned: objects with topic, partition, offset, key and value."""
         rows = tuple(
             LogRecord(each.topic, each.partition, each.offset, each.key, each.value) for each in records
         )

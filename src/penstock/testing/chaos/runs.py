@@ -25,13 +25,16 @@ PROMISES = ("at_least_once", "exactly_once", "ordered", "writes_once")
 """The guarantees that `History.check` can check. `chaos` and `explore` have the same arguments."""
 
 CLUSTER_SETTINGS: Mapping[str, Any] = {"replica_fetch_wait_max_ms": 10}
-"""The defaults of a run's cluster. Followers fetch a new topic at once; 500 ms would be most of a run."""
+"""The default settings of a run's cluster. Followers fetch a new topic at once instead of after 500 ms, which
+would be most of a run."""
 
 OPTIONS = ("seed", "runs", "faults", "replay")
 
 
 class ChaosError(AssertionError):
-    """A run failed. The message has the run, its faults, the findings, and how to replay the run."""
+    """Raised if a run has failed.
+
+    The message has the run, its faults, the findings, and how to replay the run."""
 
     def __init__(self, text: str, failure: Failure | None = None) -> None:
         super().__init__(text)
@@ -40,7 +43,7 @@ class ChaosError(AssertionError):
 
 
 class ChaosRun:
-    """One run: its plan, its history, and its faults in force.
+    """One run of a chaos test: its plan, its history, and its faults in force.
 
     Tests receive it as the fixture `kafka_chaos`.
     """
@@ -83,10 +86,10 @@ class ChaosRun:
             each.disarm()
 
     def check(self, promises: Mapping[str, bool]) -> None:
-        """Check the history against the promises, if the history has a flow or events.
+        """Check that the history keeps the guarantees, if the history has a flow or events.
 
         Raises:
-            HistoryError: the history breaks a promise, as in `History.check`.
+            HistoryError: the history breaks a guarantee, as for `History.check`.
         """
         __tracebackhide__ = True
         if self.history.flows or self.history.events:
@@ -94,7 +97,7 @@ class ChaosRun:
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[SearchOptions, dict[str, bool]]:
-    """Split the arguments of `chaos` into options of the search and promises of the application.
+    """Split the arguments of `chaos` into options of the search and guarantees of the application.
 
     Raises:
         ConfigError: an argument is unknown, or has the wrong type.
@@ -142,7 +145,7 @@ def _explore(
     settings: Mapping[str, Any],
     replay: Callable[[str], str],
 ) -> int:
-    """Carry out `explore`; `replay` returns the code that repeats a run, for the error message."""
+    """Run a test many times for `explore`; `replay` returns Python code that repeats a run, for messages."""
     options, promised = split_options(given)
     names = [name for name in inspect.signature(test).parameters if name in _MADE]
     missing = [name for name in inspect.signature(test).parameters if name not in _MADE]
@@ -201,10 +204,10 @@ def _run(
 def under_chaos(
     run: ChaosRun, brokers: Sequence[KafkaBroker | KafkaCluster], promises: Mapping[str, bool]
 ) -> Iterator[None]:
-    """Attach brokers to a run, have the block run under the run's faults, and check the history at its end.
+    """Attach brokers to a run, execute the block under its faults, and check the history at the block's end.
 
     Raises:
-        HistoryError: the history breaks a promise, as in `History.check`. An exception of the block has
+        HistoryError: the history breaks a guarantee, as for `History.check`. An exception of the block has
             precedence.
     """
     __tracebackhide__ = True

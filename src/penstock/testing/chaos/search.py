@@ -15,7 +15,7 @@ from penstock.testing.chaos.findings import HistoryError
 from penstock.testing.chaos.plan import Plan, checked_kinds, draw, parsed
 
 RUNS = 200
-"""The default number of runs."""
+"""The default number of runs of a chaos test."""
 
 TRIES = 2
 """The number of runs with each shorter list of faults, since some failures depend on thread timing."""
@@ -56,7 +56,7 @@ class SearchOptions:
 
 @dataclass
 class Failure:
-    """A failed run, with the shortest plan that still fails."""
+    """A failed run, and the shortest list of its faults that still makes it fail."""
 
     plan: Plan
     """The plan of the failed run, with all faults that were drawn."""

@@ -32,7 +32,7 @@ GONE_ON = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""The errors of a commit that mean that the group has rebalanced without the member."""
+"""Errors of an offset commit which mean that the group has rebalanced without the member."""
 
 
 @contextmanager
@@ -101,7 +101,7 @@ class _Clients:
 
 
 class _Watch:
-    """Makes the wrappers of client methods, and records their calls in a recorder."""
+    """Makes wrappers of client methods, which record the calls in a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -170,7 +170,7 @@ class _Watch:
     # --- consumers ---------------------------------------------------------------------------------------
 
     def poll_now(self, original: Any) -> Any:
-        """Return a wrapper of `poll_now` that records the records that a poll returns."""
+        """Return a wrapper of `poll_now` that adds the records returned by a poll to the history."""
 
         def poll_now(consumer: Any, limit: int) -> Any:
             records = original(consumer, limit)
@@ -180,7 +180,7 @@ class _Watch:
         return poll_now
 
     def iterate_now(self, original: Any) -> Any:
-        """Return a wrapper of `iterate_now` that records each record that the iteration returns."""
+        """Return a wrapper of `iterate_now` that adds each record returned by the iteration to the history."""
 
         def iterate_now(consumer: Any) -> Iterator[Any]:
             number = self._clients.number(consumer)

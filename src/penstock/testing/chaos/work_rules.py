@@ -1,7 +1,6 @@
 """Rules about work: lost, doubled or reordered work, work after its offset's commit, or after a rebalance.
 
-No I/O, as in `write_rules`. The work on a record of a flow's source is a committed record of a sink, or a
-call of `History.work`.
+No I/O. The work on a record of a flow's source is a committed record in a sink, or a call of `History.work`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from penstock.testing.chaos.write_rules import shown
 def work_findings(
     evidence: Evidence, *, at_least_once: bool, exactly_once: bool, ordered: bool
 ) -> Iterator[Finding]:
-    """Yield the mistakes in the work on records that break one of the given promises."""
+    """Yield findings for work on records that breaks one of the given guarantees."""
     for view in evidence.flows:
         if at_least_once or exactly_once:
             yield from _commits(evidence, view, exactly_once)
@@ -124,7 +123,7 @@ def _doubled(view: FlowView) -> Iterator[Finding]:
 
 
 def _order(view: FlowView) -> Iterator[Finding]:
-    """Yield findings for records whose results in a sink partition are in another order than the records."""
+    """Yield findings for records whose results are in a sink partition in a different order."""
     for records in view.inputs.values():
         rows: dict[TopicPartition | None, list[tuple[LogRecord, Done]]] = {}
         for record in records:
@@ -149,7 +148,8 @@ def _after_rebalance(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
     by_identity: dict[object, RecordPlace] = {identity: place for place, identity in view.identities.items()}
     holders: dict[RecordPlace, set[int]] = {}
     refused: dict[int, set[RecordPlace]] = {}
-    """By consumer, the records polled before its commit was refused; removed when it polls or is moved."""
+    """A dict from consumer to the records that it had polled before its commit was refused. An entry is
+    removed when the consumer polls again, or its position is moved."""
     for event in evidence.events:
         if isinstance(event, (Polled, Moved)):
             refused.pop(event.client, None)

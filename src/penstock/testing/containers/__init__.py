@@ -5,9 +5,9 @@
     with KafkaContainer() as kafka:
         producer = SomeKafkaClient(bootstrap_servers=kafka.get_bootstrap_server())
 
-With ``pytest --penstock-containers`` the import need not be changed. Features that need Docker, such as
-another image, a network between containers or a shell in one, raise `ContainerError`, whose message says what
-to do.
+With ``pytest --penstock-containers``, test suites need not change their imports. Features that need Docker,
+such as another image, a network between containers or a shell in one, raise `ContainerError`, whose message
+says what to do.
 """
 
 from __future__ import annotations

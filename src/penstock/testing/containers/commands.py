@@ -1,4 +1,4 @@
-"""Runs command lines of Kafka's tools, as tests execute them in a container, with Penstock's client.
+"""Runs Kafka command lines that tests execute in a container, with Penstock's client instead of a shell.
 
 Supported, with their usual options and also within ``bash -c``, are ``kafka-topics``, ``kafka-configs``,
 ``kafka-consumer-groups``, ``kafka-get-offsets``, ``kafka-console-producer`` (behind a pipe from echo or
@@ -30,11 +30,12 @@ _KNOWN = (
 )
 
 FOLLOW_MS = 10_000
-"""How long a console consumer waits for another message where its command line does not say."""
+"""The time in ms that a console consumer waits for another message, if its command line does not specify it.
+"""
 
 
 class CommandUnknown(Exception):
-    """Raised for a command line that only a real container could run."""
+    """Raised for a command line that is not supported here and would need a real container."""
 
 
 class ToolOptions:
@@ -111,7 +112,7 @@ def run(command: str | Sequence[str], bootstrap_servers: str) -> tuple[int, byte
 
 
 def _parts(words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands of a shell's line, each with the ``&&`` or ``;`` in front of it."""
+    """Yield the commands of a shell command line, each with the ``&&`` or ``;`` in front of it."""
     joint, part = ";", list[str]()
     for word in words:
         if word in ("&&", ";"):
@@ -280,7 +281,7 @@ def _described_group(admin: Admin, group: str) -> str:
 
 
 def _reset(admin: Admin, group: str, options: ToolOptions) -> str:
-    """Move a group's offsets to the earliest or latest of a topic, or to ``--to-offset``."""
+    """Set a group's offsets to a topic's earliest or latest offsets, or to ``--to-offset``."""
     if "--all-topics" in options.flags:
         partitions = [*admin.list_group_offsets(group)]
     else:
@@ -333,7 +334,7 @@ def _configs(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Return the settings of ``name=value,name=[value,value]``."""
+    """Return a dict of the settings in text such as ``name=value,name=[value,value]``."""
     pairs = re.findall(r"([^=,]+)=(\[[^\]]*\]|[^,]*)", text)
     return {name: value.removeprefix("[").removesuffix("]") for name, value in pairs}
 

@@ -1,4 +1,4 @@
-"""The base of all stand-ins, with the methods of `testcontainers.core.container.DockerContainer`."""
+"""The base of stand-ins for containers, with the methods of `testcontainers.core.container.DockerContainer`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HOST_OF_TLS = "localhost"
-"""What certificates of tests are for, since Testcontainers' Kafka is reached there."""
+"""The host name in the certificates that tests use, since Testcontainers' Kafka has this address."""
 
 
 class BrokerContainer:
@@ -40,7 +40,7 @@ class BrokerContainer:
     listener_name = "PLAINTEXT"
     security_protocol = "PLAINTEXT"
     log_lines: tuple[str, ...] = ()
-    """What the program in the image logs once it is ready, for those who wait for it."""
+    """The lines that the program in the image logs once it is ready, for tests that wait for such a line."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class BrokerContainer:
         self.volumes: dict[str, dict[str, str]] = {}
         self.tmpfs: dict[str, str] = {}
         self.broker: KafkaBroker | None = None
-        """The broker while it runs, and after it until another start."""
+        """The current `KafkaBroker`; after a stop, the previous one; None before the first start."""
         self._command = command
         self.chosen_name = name
         self._network = network
@@ -211,7 +211,7 @@ class BrokerContainer:
         self.stop()
 
     def _defaults(self) -> dict[str, str]:
-        """Return the settings that the image has unless its environment overrides them."""
+        """Return the settings of the broker that the image's environment can override."""
         return {}
 
     def _cluster_id(self) -> str | None:
@@ -219,7 +219,7 @@ class BrokerContainer:
         return None if text is None else str(text)
 
     def _host_port(self) -> int:
-        """Return the port of this machine that is asked for; 0 is any free port."""
+        """Return the port of this machine that was requested with `with_bind_ports`; 0 is any free port."""
         bound = (host for port, host in self.ports.items() if host and port_number(port) == self.port)
         return next(bound, self.port if self._is_on_host_network else 0)
 
@@ -279,7 +279,7 @@ class BrokerContainer:
         """Return None, as Testcontainers does if Docker has no information."""
 
     def get_docker_client(self) -> ContainerDockerClient:
-        """Return a stand-in for Testcontainers' client of Docker, for which every container is a stand-in."""
+        """Return a stand-in for Testcontainers' client of Docker, which returns stand-ins for all containers."""
         return ContainerDockerClient()
 
     def get_logs(self) -> tuple[bytes, bytes]:

@@ -1,7 +1,7 @@
-"""The part of Docker's library that suites use around Kafka's containers: clients and networks.
+"""Replacements for the part of Docker's library that Kafka test suites use: clients and networks.
 
 `docker.from_env` returns a `DockerClient` of this module. It finds the stand-ins of Kafka's containers by id
-or name; everything else goes to the Docker of this machine, if there is one.
+or name; all other calls are passed to this machine's Docker, if there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DockerException = APIError = NotFound = ImageNotFound = ContainerError
 
 
 class DockerNetwork:
-    """A network of Docker's library. Stand-ins join it by name alone: all of them run in this process."""
+    """A network of Docker's library. Stand-ins join it without effect, since all of them run in this process."""
 
     def __init__(self, name: str, real: Any = None) -> None:
         self.name = name
@@ -26,7 +26,9 @@ class DockerNetwork:
         self._real = real
 
     def connect(self, container: Any, aliases: list[str] | None = None, **options: Any) -> None:
-        """Connect a container, given by its id or as an object. `aliases` are names of it in the network.
+        """Connect a container, given by its id or as an object.
+
+        `aliases` are the container's names in the network.
 
         Raises:
             ContainerError: no stand-in has the id, and there is no Docker.
@@ -87,7 +89,7 @@ class DockerNetworks:
 
 
 class DockerContainers:
-    """The containers of a `DockerClient`: stand-ins, and those of Docker if there is one."""
+    """The containers of a `DockerClient`: stand-ins, and Docker's containers if there is a Docker."""
 
     def __init__(self, real: Any, reason: str) -> None:
         self._real = real
@@ -116,7 +118,7 @@ class DockerContainers:
 
 
 class _Api:
-    """The low-level client of Docker's library where there is no Docker."""
+    """The low-level client (`APIClient`) of Docker's library, for machines without Docker."""
 
     base_url = "http+docker://localhost"
 
@@ -125,7 +127,7 @@ class _Api:
 
 
 class DockerClient:
-    """The client of Docker's library. Without Docker, it has networks and the stand-ins alone."""
+    """The client of Docker's library. Without Docker, only networks and stand-ins are available."""
 
     def __init__(self, real: Any = None, reason: str = "") -> None:
         """Wrap `real`, a client of Docker's library, or None with the `reason` why Docker is not reached."""
@@ -155,7 +157,7 @@ from_env = DockerClient.from_env
 
 
 def client_of(real: Callable[..., Any]) -> Callable[..., DockerClient]:
-    """Return a function in the place of `docker.from_env`, whose clients have the stand-ins too."""
+    """Return a replacement for the function `docker.from_env`; its clients also find the stand-ins."""
 
     def from_env(*arguments: Any, **options: Any) -> DockerClient:
         try:

@@ -2,7 +2,8 @@
 
 The images of Apache, Confluent and Bitnami make ``server.properties`` of their environment:
 ``KAFKA_NUM_PARTITIONS=3`` is ``num.partitions=3``, a double underscore stands for one underscore, a triple
-one for a dash. Settings of the listeners' addresses and of data folders are left to the container.
+one for a dash. The stand-in container ignores settings of listener addresses and data directories, and
+chooses its own.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ _OF_IMAGES = (
     "gc.log", "heap.opts", "home", "jmx", "jvm.performance", "log4j", "opts", "security.opts", "tools.log4j",
     "version",
 )  # fmt: skip
-"""Beginnings of what such variables are called that are for the image's scripts and not for the broker."""
+"""Beginnings of the names of environment variables that are for the image's scripts, not for the broker."""
 
 _PLACES = (
     "advertised.", "broker.id", "broker.rack", "control.plane.", "controller.", "host.name", "inter.broker.",
     "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
     "port", "process.roles", "zookeeper.",
 )  # fmt: skip
-"""Beginnings of settings that say where a broker is and what is around it: the container decides."""
+"""Beginnings of the settings of a broker's addresses, directories, ids and roles, which the stand-in
+container chooses itself."""
 
 
 class ReadEnvironment(NamedTuple):
@@ -40,14 +42,14 @@ class ReadEnvironment(NamedTuple):
 
 
 class ClientListener(NamedTuple):
-    """The listener for clients: its name and its security protocol."""
+    """A broker's listener for clients: its name and its security protocol."""
 
     name: str
     protocol: str
 
     @property
     def has_tls(self) -> bool:
-        """Return True if the listener uses TLS, so that clients compare its host with a certificate."""
+        """True if the listener uses TLS, so that clients compare its host with a certificate."""
         return self.protocol in {"SSL", "SASL_SSL"}
 
     def settings(self, host: str, port: int, advertised_host: str) -> dict[str, str]:
@@ -85,7 +87,7 @@ def client_port(variables: Mapping[str, object]) -> int | None:
 
 
 def node_id_of(variables: Mapping[str, object]) -> int:
-    """Return the id of the broker that an image's environment defines, or else 1, as images do."""
+    """Return the broker id that an image's environment defines, or 1, the default of the images."""
     by_setting = {setting_name(variable): str(value).strip() for variable, value in variables.items()}
     text = by_setting.get("node.id") or by_setting.get("broker.id") or ""
     return int(text) if text.isdecimal() else 1
@@ -136,7 +138,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """Return the value that Kafka reads after an image's script has written `text` into a properties file."""
+    """Return the value that Kafka would read after an image's script has written `text` to a properties file."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

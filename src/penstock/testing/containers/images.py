@@ -1,7 +1,7 @@
-"""`DockerContainer` with an image of Kafka, or of its schema registry, as a stand-in without Docker.
+"""Stand-ins for `DockerContainer` with an image of Kafka, or of its schema registry, without Docker.
 
-Some suites start these images by Testcontainers' generic class. Containers of all other images stay with the
-package testcontainers.
+Some test suites start these images with Testcontainers' generic class. Containers of all other images are
+left to the package testcontainers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def name_of(image: str) -> str:
 
 
 class KafkaImage(BrokerContainer):
-    """A container with an image of Kafka, which serves the listener whose port is bound or exposed."""
+    """A stand-in for a container of a Kafka image; it serves the listener whose port is bound or exposed."""
 
     port = KAFKA_PORT
 
@@ -72,7 +72,7 @@ class KafkaImage(BrokerContainer):
 
 
 class RegistryProcess:
-    """The schema registry in a container, which starts again with the same port and the same schemas."""
+    """The schema registry of a stand-in container, which restarts with the same port and schemas."""
 
     def __init__(self, brokers: list[str], port: int) -> None:
         self._brokers = brokers
@@ -85,7 +85,7 @@ class RegistryProcess:
 
     @property
     def port(self) -> int:
-        """The port of this machine. It stays the same after the first start."""
+        """The registry's port on this machine. It stays the same after the first start."""
         return self._port
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class RegistryProcess:
 
 
 class RegistryImage(BrokerContainer):
-    """A container with Confluent's schema registry: a `Registry` in this process."""
+    """A stand-in for a container with Confluent's schema registry: a `Registry` in this process."""
 
     port = REGISTRY_PORT
     serves_kafka = False
@@ -121,7 +121,7 @@ class RegistryImage(BrokerContainer):
     _process: RegistryProcess | None = None
 
     def start(self, timeout: float = 30) -> Self:
-        """Start the registry, and return when it answers. Do nothing if it runs.
+        """Start the registry, and return when it answers requests. Do nothing if it runs.
 
         Raises:
             ContainerError: the environment names no brokers.
@@ -139,7 +139,7 @@ class RegistryImage(BrokerContainer):
         return self
 
     def _brokers(self) -> list[str]:
-        """Return the addresses of the brokers, those of stand-ins as this machine reaches them."""
+        """Return the addresses of the brokers, with stand-ins' names replaced by their addresses."""
         text = str(self.env.get(_BOOTSTRAP, ""))
         addresses = [each.strip().rpartition("//")[2] for each in text.split(",") if each.strip()]
         if not addresses:

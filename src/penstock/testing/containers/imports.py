@@ -2,8 +2,8 @@
 
 If the package testcontainers is installed, its Kafka modules are replaced, its `DockerContainer` makes
 stand-ins for images of Kafka, and its `Network` needs no Docker. If the package is not installed, the parts
-of its core that Kafka test suites import are provided, too. `docker.from_env` returns a client that has the
-stand-ins besides what Docker has. ``pytest_kafka`` is always replaced by `penstock.testing.pytest_kafka`.
+of its core that Kafka test suites import are provided, too. `docker.from_env` returns a client that also
+finds the stand-ins. ``pytest_kafka`` is always replaced by `penstock.testing.pytest_kafka`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALWAYS = {
     "pytest_kafka": "penstock.testing.pytest_kafka",
     "pytest_kafka.constants": "penstock.testing.pytest_kafka",
 }
-"""Module by module, what takes its place."""
+"""A dict from module names to the modules of Penstock that always replace them."""
 
 _WITHOUT_IT = {
     "testcontainers": None,
@@ -44,7 +44,8 @@ _WITHOUT_IT = {
     "testcontainers.core.wait_strategies": f"{_HERE}.waiting",
     "testcontainers.core.waiting_utils": f"{_HERE}.waiting",
 }
-"""What is there besides on a machine without the package testcontainers; None is an empty package."""
+"""A dict from module names to replacements that are provided if the package testcontainers is not installed;
+None stands for an empty package."""
 
 _WITHOUT_DOCKER = {
     "docker": f"{_HERE}.docker_client",
@@ -57,10 +58,12 @@ _CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "testcontainers.core.container": ("DockerContainer", docker_container_of),
     "testcontainers.core.network": ("Network", network_of),
 }
-"""Modules of installed packages in which one name is replaced: (the name, makes the replacement of it)."""
+"""A dict from modules of installed packages to (the one name to replace, a function that makes its
+replacement)."""
 
 _COMMUNITY = "testcontainers.community"
-"""Where releases from 4.15 on have the Kafka; earlier ones get an empty package of that name."""
+"""The package in which Testcontainers since 4.15 has its Kafka modules. Earlier releases get an empty package
+of this name."""
 
 
 class StandIns(MetaPathFinder, Loader):

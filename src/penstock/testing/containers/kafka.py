@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class KafkaConfig:
-    """Testcontainers' options for containers in a network. They have no effect here."""
+    """Testcontainers' options for containers in a network. They have no effect in this package."""
 
     limit_broker_to_first_host: bool = field(
         default_factory=lambda: environ.get("TC_KAFKA_LIMIT_BROKER_TO_FIRST_HOST") == "true"
@@ -88,12 +88,12 @@ class KafkaContainer(BrokerContainer):
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Set the id of the cluster, for KRaft."""
+        """Set the cluster id, which only KRaft uses."""
         self.cluster_id = cluster_id
         return self
 
     def configure(self) -> None:
-        """Set the image's KRaft variables. Of these, only CLUSTER_ID has an effect here."""
+        """Set the image's KRaft variables. In this stand-in, only CLUSTER_ID has an effect."""
         if self.kraft_enabled:
             self.wait_for = re.compile(r".*Kafka Server started.*")
             self.with_env("CLUSTER_ID", self.cluster_id)

@@ -1,4 +1,4 @@
-"""Names of Testcontainers that Penstock does not support: using them raises an error that says so."""
+"""Stand-ins for names of Testcontainers that Penstock does not support; their use raises an explanation."""
 
 from __future__ import annotations
 

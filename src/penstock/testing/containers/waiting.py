@@ -14,7 +14,7 @@ ContainerStartException = ContainerConnectException = ContainerError
 
 
 class TestcontainersConfiguration:
-    """The options of Testcontainers. They can be set, but have no effect."""
+    """The options of Testcontainers. The options can be set, but have no effect."""
 
     __test__ = False
     timeout = 120
@@ -29,7 +29,7 @@ testcontainers_config = TestcontainersConfiguration()
 def wait_for_logs(
     container: Any, predicate: Any, timeout: float = 120, interval: float = 1, *more: Any, **options: Any
 ) -> float:
-    """Return 0.0, the seconds waited, if the logs match: they are complete once a container has started.
+    """Return 0.0 (seconds waited) if the logs match; logs are complete once a container has started.
 
     Raises:
         TimeoutError: the logs do not match.

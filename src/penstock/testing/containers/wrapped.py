@@ -26,7 +26,7 @@ class ExecResult(NamedTuple):
 
 
 class ContainerOwner(Protocol):
-    """The stand-in of a container of Testcontainers, as its Docker object needs it."""
+    """The interface of a stand-in container that its Docker container object uses."""
 
     port: int
     chosen_name: str | None
@@ -40,7 +40,7 @@ class ContainerOwner(Protocol):
 
 
 BROKERS: weakref.WeakValueDictionary[str, ContainerOwner] = weakref.WeakValueDictionary()
-"""The stand-ins of brokers by the names and addresses that other containers of their network use."""
+"""A dict from the names and addresses that containers use in their network to the stand-ins of brokers."""
 
 
 class ContainerProcess(Protocol):
@@ -68,9 +68,10 @@ class WrappedContainer:
         self.short_id = self.id[:12]
         self.name = outer.chosen_name or f"penstock-{number}"
         self.address = f"127.77.{number >> 8 & 255}.{number & 255}"
-        """An address for this container alone, by which other stand-ins find it; nothing listens there."""
+        """A loopback address unique to this container, under which other stand-ins find it; nothing listens
+        there."""
         self.networks = {outer.network_name(): [*outer.names()]}
-        """The names of the container's networks, each with the container's aliases there."""
+        """A dict from the names of the container's networks to the container's names in them."""
         self.labels: dict[str, str] = {}
         self.is_removed = False
         self.is_paused = False
@@ -81,12 +82,14 @@ class WrappedContainer:
         self._be_found_by(self.address, self.name, *outer.names())
 
     def join(self, network: str, aliases: Iterable[str]) -> None:
-        """Connect the container to a network, under further names."""
+        """Connect the container to a network, in which it has the further names `aliases`."""
         self.networks[network] = [*self.outer.names(), *aliases]
         self._be_found_by(*aliases)
 
     def _be_found_by(self, *names: str) -> None:
-        """Register the names of a broker. A registry may have a broker's alias, and must not hide it."""
+        """Register further names of a broker.
+
+        A registry's names are not registered: it may share a broker's alias."""
         if self.outer.serves_kafka:
             BROKERS.update(dict.fromkeys(names, self.outer))
 
@@ -99,7 +102,7 @@ class WrappedContainer:
 
     @property
     def ports(self) -> dict[str, Any]:
-        """Return the port of this machine for the served port, in the form of Docker's library."""
+        """The port of this machine for the container's served port, in the format of Docker's library."""
         if not self._process.is_running:
             return {}
         port = str(self.outer.get_exposed_port(self.outer.port))
@@ -107,7 +110,7 @@ class WrappedContainer:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Return the part of Docker's report that tests and Testcontainers' wait strategies read."""
+        """The part of Docker's ``inspect`` output that tests and Testcontainers' wait strategies read."""
         networks = {
             name: {"IPAddress": self.address, "Gateway": HOST, "Aliases": aliases}
             for name, aliases in self.networks.items()
@@ -166,4 +169,4 @@ class WrappedContainer:
 
 
 CONTAINERS: weakref.WeakValueDictionary[str, WrappedContainer] = weakref.WeakValueDictionary()
-"""The stand-ins for containers of Docker's library by id."""
+"""A dict from id to the stand-in for a container object of Docker's library."""

@@ -1,6 +1,6 @@
-"""Record and replay: a capture of real traffic becomes a test.
+"""Record and replay: tests made from captures of real traffic, which replay the cluster or the application.
 
-The replay plays either side of the traffic: the cluster, or the application.
+A replay either answers an application like the recorded cluster, or sends the recorded requests to a broker.
 
 recording = Recording.from_pcap("talk.pcap", mask=[mask_fields("customer.email")])
 recording.save("orders.rec")

@@ -1,4 +1,4 @@
-"""Replaces ids, epochs and offsets in recorded requests by those of the target cluster."""
+"""Replaces ids, epochs and offsets in recorded requests by those of the replay's target cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_PRODUCER = (-1, -1)
 
 
 class Adaptation:
-    """Changes recorded requests for another cluster, with the ids and offsets that its answers have shown."""
+    """Changes recorded requests for a target cluster, with ids and offsets from the target's earlier answers."""
 
     def __init__(self, exchanges: list[RecordedExchange]) -> None:
         self.old_names = topic_names(exchanges)
@@ -29,13 +29,14 @@ class Adaptation:
         self._members: dict[str, str] = {}
         self._generations: dict[tuple[str | None, int], int] = {}
         self._producers: dict[int, tuple[int, int, int]] = {}
-        """By recorded producer id: the recorded epoch, and the producer id and epoch at the target."""
+        """A dict from recorded producer id to the recorded epoch, and the producer id and epoch at the
+        target."""
         self._deltas: dict[tuple[str, int], int] = {}
 
     # --- requests ----------------------------------------------------------------------------------------
 
     def adapt(self, exchange: RecordedExchange) -> Any:
-        """Return the recorded request with the ids, epochs and offsets of the target."""
+        """Return the recorded request with the ids, epochs and offsets that the target uses instead."""
         request = exchange.asked()
         if exchange.api_key == ApiKey.FETCH:
             self._expand(exchange, request)
@@ -99,7 +100,7 @@ class Adaptation:
     # --- answers -----------------------------------------------------------------------------------------
 
     def learn(self, exchange: RecordedExchange, request: Any, recorded: Any, answered: Any) -> None:
-        """Store the target's ids, epochs and offsets that correspond to those of the recorded answer."""
+        """Store the target's ids, epochs and offsets that stand for those in the recorded answer."""
         key = exchange.api_key
         if key == ApiKey.INIT_PRODUCER_ID:
             if not recorded.error_code and not answered.error_code:
@@ -135,5 +136,5 @@ class Adaptation:
         return found
 
     def offset_delta(self, topic: str, partition: int) -> int:
-        """Return how much larger a partition's offsets are at the target than in the recording."""
+        """Return the difference between a partition's offsets at the target and in the recording."""
         return self._deltas.get((topic, partition), 0)

@@ -1,4 +1,4 @@
-"""Replaces the addresses of brokers in recorded answers by those at which the replay listens."""
+"""Replaces the addresses of brokers in recorded answers by the addresses at which the replay listens."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 ApiVersions is answered from any recorded answer, with the recorded versions of each API. Fetch is answered by
 partition and offset, Produce record by record. Any other request gets the answers to the same request
 (`content.content_of`) in recorded order; if the API changes nothing, the last answer is repeated. A Metadata
-request for topics that were not requested together is answered from the newest answer for each topic.
+request for a combination of topics that was not recorded is answered from the newest answer for each topic.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ REPEATED = frozenset(
         *(ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_DELEGATION_TOKEN, ApiKey.DESCRIBE_QUORUM),
     )
 )
-"""APIs whose last recorded answer is repeated when all are used up: their repetition changes nothing."""
+"""APIs whose last recorded answer is repeated when all have been used: their requests change nothing."""
 
 
 class ReplayedAnswer(NamedTuple):
-    """An answer, the version in which it is encoded, and the time for which it may wait for new records."""
+    """A recorded answer, the version in which to encode it, and the time in ms to wait before it is sent."""
 
     message: Any
     version: int
@@ -79,7 +79,7 @@ class Answers:
                 self._topics |= {each.name: each for each in answer.topics if each.name}
 
     def unasked(self) -> list[str]:
-        """Describe what the application did not send: records, and other requests that change something."""
+        """Return descriptions of recorded records and changing requests that the application did not send."""
         left = [
             f"{each.api} v{each.version} of {each.client_id!r}, request {each.at_ms:g} ms into the recording"
             for waiting in self._waiting.values()
@@ -135,7 +135,7 @@ class Answers:
         return first_difference(content.parts, nearest.parts)
 
     def _metadata(self, request: Any) -> Any:
-        """Return Metadata for a combination of topics or flags that was not recorded, topic by topic."""
+        """Return Metadata, assembled topic by topic, for topics or flags that were not recorded together."""
         if self._cluster is None or request.topics is None:
             raise Unrecorded("no Metadata of all topics is recorded")
         names = [each.name or self._name_of(each.topic_id) for each in request.topics]

@@ -1,4 +1,4 @@
-"""The content of a request, by which it is recognized as equal to a recorded request."""
+"""The content of a request, by which a replay recognizes a recorded request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ IGNORED = frozenset(
         "client_instance_id",
     )
 )
-"""Fields that are not compared. Fields whose names end in ``timeout_ms`` are not compared either."""
+"""Names of request fields that are not compared. Fields whose names end in ``timeout_ms`` are not compared
+either."""
 
 
 class Content(NamedTuple):

@@ -1,4 +1,4 @@
-"""Differences between recorded answers and those of another broker: error codes, and lengths of lists."""
+"""Compares answers of a broker with recorded answers: error codes, and lengths of lists."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ UNCOMPARED = frozenset(
         *("aborted_transactions", "enabled_mechanisms", "mechanisms", "synonyms", "configs"),
     )
 )
-"""Lists that describe the cluster, not the result of a request. Their lengths are not compared."""
+"""Lists in answers that describe the cluster, not the result of a request. Their lengths are not compared."""
 
 _TITLES = ("name", "topic", "group_id", "key", "transactional_id", "user", "resource_name")
 _NUMBERS = ("partition_index", "index", "partition", "partition_id")
 
 
 class Difference(NamedTuple):
-    """One difference between an answer and the recorded answer."""
+    """One difference between an answer of the replay's target and the recorded answer."""
 
     number: int
     """The number of the request in the recording, from 0; -1 if the difference concerns all requests."""
     request: str
-    """API and version, such as ``Produce v9``."""
+    """The API and version of the request, such as ``Produce v9``."""
     path: str
-    """The place in the answer, such as ``responses[orders].partition_responses[0].error_code``."""
+    """The path of the field in the answer, such as ``responses[orders].partition_responses[0].error_code``.
+    """
     recorded: object
     answered: object
 
@@ -45,8 +46,8 @@ def compare(
 ) -> Iterator[tuple[str, object, object]]:
     """Yield path, recorded value and new value of each difference between two answers.
 
-    Error codes are compared, and the lengths of all lists that are not in `UNCOMPARED`. Entries of lists are
-    paired by name and number; `old_names` and `new_names` give the names of topics that have only an id.
+    Error codes are compared, and the lengths of all lists except those in `UNCOMPARED`. Entries of lists are
+    paired by name or number; `old_names` and `new_names` give the names of topics that have only an id.
     """
     if recorded.API_KEY == ApiKey.FETCH:  # which partitions have an entry depends on time
         layout = layout_of(recorded, version)

@@ -1,4 +1,4 @@
-"""Exchanges: a request, its answer, and the times of both, read from a capture."""
+"""Exchanges, read from a capture of traffic: each is a request, its answer, and the times of both."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SASL = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 
 @dataclass
 class RecordedExchange:
-    """One request of a recording, with its answer. Both are encoded bodies without headers."""
+    """One request of a recording, with its answer. Request and answer are encoded bodies without headers."""
 
     connection: int
-    """The number of the connection: from 1, in the order of the connections' first requests."""
+    """The number of the connection: counted from 1 in the order of the connections' first requests."""
     broker: str
-    """The address that the connection went to, ``host:port``."""
+    """The address of the broker to which the client connected, ``host:port``."""
     at_ms: float
     """The time of the request, in milliseconds since the first request of the recording."""
     api_key: int
@@ -33,7 +33,8 @@ class RecordedExchange:
     response: bytes | None = None
     """The answer; None for Produce with acks=0, or if the capture ended before the answer."""
     response_version: int = -1
-    """The version of the answer: that of the request, or 0 if the broker refused ApiVersions' version."""
+    """The version of the answer: the request's, or 0 if the broker refused the version of an ApiVersions
+    request."""
     answered_ms: float | None = None
 
     @property

@@ -59,7 +59,7 @@ def write_file(
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[list[RecordedExchange], list[str]]:
-    """Read a recording from a file; return its exchanges, and the places that were masked.
+    """Read a recording from a file; return its exchanges, and the parts of records that were masked.
 
     Raises:
         DecodeError: the file is not a recording, has a newer format, is damaged, or unpacks to more than 1

@@ -1,7 +1,7 @@
-"""The records of a recording by partition: those fetched at each offset, and those written, in order.
+"""The records of a recording by partition: fetched records by offset, and written records in order.
 
-How an application divides records into requests depends on timing, so Fetch and Produce requests are not
-matched as a whole: a fetch is answered for each partition by its offset, a write record by record.
+Timing determines how an application divides records into requests, so Fetch and Produce requests are not
+matched as a whole. A fetch is answered partition by partition from its offset, a write record by record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from penstock.testing.replay.masking import HEADERS, KEYS, VALUES
 from penstock.testing.replay.walking import Names, rows_of
 
 NEW_SESSION_EPOCHS = (0, -1)
-"""Epochs of a Fetch that lists all of its partitions: 0 begins a fetch session, -1 has none (KIP-227)."""
+"""Session epochs in a Fetch that lists all of its partitions: 0 begins a fetch session, -1 uses none
+(KIP-227)."""
 
 TopicKey = str | bytes
 """The name of a topic, or its id if the recording does not contain the name."""
@@ -45,14 +46,16 @@ def topic_key(name: str | None, topic_id: bytes, names: Names) -> TopicKey:
 
 
 class SessionOffsets:
-    """The partitions and offsets of each fetch session, whose requests name only the changed partitions."""
+    """The partitions and offsets of each fetch session; later requests list only changed partitions."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._sessions: dict[int, dict[tuple[TopicKey, int], tuple[Any, Any]]] = {}
 
     def asked(self, exchange: RecordedExchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
-        """Return the structs of topic and partition for each partition that a Fetch or its session lists."""
+        """Return a dict from each partition that a Fetch or its session lists to its two structs.
+
+        The structs are those of the topic and of the partition."""
         session = self._sessions.setdefault(exchange.connection, {})
         if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < FETCH_SESSIONS_SINCE:
             session.clear()
@@ -73,16 +76,17 @@ class _Batches(NamedTuple):
 
 
 class FetchedPartition:
-    """The recorded fetch answers for one partition, by offset."""
+    """The recorded answers to fetches of one partition, by fetch offset."""
 
     def __init__(self) -> None:
         self.answers: dict[int, deque[Any]] = defaultdict(deque)
-        """Recorded answers with records or an error, by fetch offset, in recorded order."""
+        """A dict from fetch offset to the recorded answers with records or an error, in recorded order."""
         self.known: set[int] = set()
-        """Offsets that can get an empty answer: those of recorded fetches, and the ends of their records."""
+        """Offsets that can get an empty answer: those of recorded fetches, and the end offsets of fetched
+        records."""
         self.ranges: list[_Batches] = []
         self.idle: Any = None
-        """The newest answer without an error; empty answers copy its watermarks."""
+        """The newest recorded answer without an error, from which empty answers copy the watermarks."""
 
     def add(self, offset: int, answer: Any) -> None:
         """Add the recorded answer to a fetch at `offset`."""
@@ -102,7 +106,7 @@ class FetchedPartition:
             self.known.add(end)
 
     def at(self, offset: int) -> Any:
-        """Return an answer for an offset: one recorded there, recorded batches from there, or an empty one.
+        """Return an answer for an offset: a recorded one, recorded batches from there on, or an empty one.
 
         Raises:
             Unrecorded: nothing was recorded at that offset.
@@ -134,7 +138,7 @@ def _from(records: Any, offset: int) -> bytes:
 
 
 class Fetches:
-    """Answers Fetch requests by partition and offset, without fetch sessions."""
+    """Answers Fetch requests from the recording, by partition and offset, without fetch sessions."""
 
     def __init__(self, exchanges: Iterable[RecordedExchange], names: Names) -> None:
         self._names = names
@@ -186,13 +190,13 @@ _COMPARED = (("key", "key", KEYS), ("value", "value", VALUES), ("headers", "head
 
 class _Write(NamedTuple):
     rows: deque[tuple[int, Any]]
-    """Offset and record of each row; the offset is -1 if it is unknown."""
+    """(offset, record) for each row of the write; the offset is -1 if it is unknown."""
     answer: Any
     """The recorded answer; None for acks=0, or if the capture ended before the answer."""
 
 
 class Produces:
-    """Answers Produce requests: the records of each partition must come in the recorded order."""
+    """Answers Produce requests from the recording; each partition's records must arrive in recorded order."""
 
     def __init__(self, exchanges: Iterable[RecordedExchange], names: Names, masked: Iterable[str]) -> None:
         self._names = names
@@ -226,7 +230,7 @@ class Produces:
                 )
 
     def left_over(self) -> list[str]:
-        """Describe, for each partition, how many recorded records were not written."""
+        """Return a line of text for each partition whose recorded records were not all written."""
         return [
             f"Produce to {_shown(topic)}-{partition}: {count} records were not written"
             for (topic, partition), writes in self.partitions.items()
@@ -234,7 +238,7 @@ class Produces:
         ]
 
     def answer(self, message: Any, request: Any) -> Any:
-        """Fill `message`, an empty response, with the recorded results of a Produce request, and return it.
+        """Put the recorded results of a Produce request into `message`, an empty response, and return it.
 
         Raises:
             Unrecorded: a record differs from the recorded one, or there are more records than recorded.
@@ -283,7 +287,7 @@ class Produces:
         return answer, whole[0][0] if rows else -1
 
     def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
-        """Return the name in messages and the attribute of each part of records that is not masked."""
+        """Return (name for error messages, attribute) of each part of records that is not masked."""
         hidden = {
             place
             for place, _, topics in self._masked

@@ -1,4 +1,4 @@
-"""Masks exchanges: rewrites records, replaces client ids, and always removes secrets."""
+"""Applies mask rules to exchanges: masks records and client ids, and always removes secrets."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SECRETS = frozenset(("auth_bytes", "hmac", "salt", "salted_password"))
 """Fields that are always empty in a recording: SASL tokens, delegation tokens, salted passwords."""
 
 HIDDEN = "hidden"
-"""The replacement of a secret setting's value."""
+"""The text that replaces the value of a secret setting."""
 
 _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|token|\.key$|keystore\.key", re.IGNORECASE)
 _MEMBERS = ("member_id", "leader", "client_id")
-"""Fields whose texts are client ids, or begin with one."""
+"""Fields whose texts are client ids, or begin with a client id, as member ids do."""
 
 _RECORD_PLACES = (VALUES, KEYS, HEADERS)
 
@@ -65,10 +65,11 @@ class Masker:
         self._masks_clients = any(CLIENT_IDS in rule.places for rule in rules)
         self._masks_records = any(rule.places.intersection(_RECORD_PLACES) for rule in rules)
         self.clients: dict[str, str] = {}
-        """The replacements of client ids, longer ids first, since one may begin with another."""
+        """A dict from client ids to their replacements, longer ids first, since one id may begin with
+        another."""
 
     def client_id(self, name: str) -> str:
-        """Return the replacement of a client id."""
+        """Return the text that replaces a client id in a masked recording."""
         made = self._apply(CLIENT_IDS, None, name.encode())
         assert made is not None
         return made.decode("utf-8", "replace")
@@ -147,7 +148,7 @@ class Masker:
 
 
 def _encoded(rows: list[Record], header: BatchHeader) -> bytes:
-    """Encode a batch again, with the fields of its former header."""
+    """Encode a changed batch, with the fields of the original header."""
     made = bytearray(
         encode_batch(
             [(row.key, row.value, row.headers, row.timestamp) for row in rows],

@@ -1,4 +1,4 @@
-"""Masks: rules that replace values, keys, headers and client ids of a recording.
+"""Rules for masking: they replace values, keys, headers and client ids in a recording.
 
 A replacement depends on the value and on a secret: equal values stay equal within a recording, and without
 the secret the original cannot be found by trying a list of values. The secret is not stored.
@@ -19,20 +19,20 @@ from penstock.errors import ConfigError
 
 VALUES, KEYS, HEADERS, CLIENT_IDS = "values", "keys", "headers", "client_ids"
 PLACES = (VALUES, KEYS, HEADERS, CLIENT_IDS)
-"""The places that a rule can mask: values, keys and headers of records, and the client ids of requests."""
+"""The parts of a recording that a rule can mask: record values, keys and headers, and client ids."""
 
 MASK_CHARACTERS = 16
 FRAME_BYTES = 5
-"""The size of the prefix of a value with a schema, in bytes: a zero byte, and the id of the schema."""
+"""The size in bytes of the prefix of a value with a schema id: a zero byte, and the id."""
 
 _FIRST = ((1 << 7, None), (1 << 11, (0xE0, 0x17)), (1 << 16, (0x4E00, 0x5000)), (1 << 21, (0x20000, 0xA000)))
-"""Replacement characters that take as many bytes in UTF-8 as the original: for code points below a limit, the
-first replacement and the number of them; None keeps the character.
+"""Ranges of replacement characters that take as many bytes in UTF-8 as the original: (limit, (first
+replacement, number of replacements)) for code points below the limit; None keeps the character.
 """
 
 
 class Substitutes:
-    """Makes the replacements of values, under one secret."""
+    """Makes the replacements of values, which depend on one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -47,8 +47,8 @@ class Substitutes:
     def text(self, text: str, keep_length: bool = False) -> str:
         """Return the replacement of a text: 16 hexadecimal digits, or with `keep_length` as many characters.
 
-        With `keep_length` digits replace digits and letters replace letters; other characters stay, and so
-        does the length in bytes. The empty text stays empty.
+        With `keep_length`, digits replace digits and letters replace letters; other characters stay. The
+        length in bytes stays as well. The empty text stays empty.
         """
         data = text.encode("utf-8", "surrogateescape")
         if not text:
@@ -62,7 +62,7 @@ class Substitutes:
         )
 
     def data(self, data: bytes, keep_length: bool = False) -> bytes:
-        """Return the replacement of bytes: that of their text if they are UTF-8, else other bytes."""
+        """Return the replacement of bytes: as for text if they are UTF-8, else random-looking bytes."""
         try:
             return self.text(data.decode(), keep_length).encode()
         except UnicodeDecodeError:
@@ -112,20 +112,23 @@ Change = Callable[[bytes, Substitutes], bytes]
 
 @dataclass(frozen=True)
 class MaskRule:
-    """A rule: what to mask, and how. See `mask_all`, `mask_fields`, `mask_matches` and `mask_with`."""
+    """A rule for masking: which parts of records to mask, and how.
+
+    See `mask_all`, `mask_fields`, `mask_matches` and `mask_with`."""
 
     places: frozenset[str]
     change: Change
     topics: re.Pattern[str] | None = None
-    """A pattern for the whole names of the topics whose records the rule masks; None for all topics."""
+    """A regular expression for the whole names of the topics whose records the rule masks; None for all
+    topics."""
 
     def masked(self) -> list[str]:
-        """Return the places that the rule masks: ``values``, or ``values:PATTERN`` if limited to topics."""
+        """Return the parts that the rule masks: ``values``, or ``values:PATTERN`` if limited to topics."""
         topics = "" if self.topics is None else f":{self.topics.pattern}"
         return [place if place == CLIENT_IDS else place + topics for place in sorted(self.places)]
 
     def holds_for(self, place: str, topic: str | None) -> bool:
-        """Return True if the rule masks `place` in the records of `topic`.
+        """Return True if the rule masks the part `place` (such as ``values``) of records of `topic`.
 
         A topic whose name is unknown (None) is always masked.
         """
@@ -139,11 +142,11 @@ def mask_all(*places: str, keep_length: bool = False, topics: str | None = None)
 
     Args:
         places: any of ``values``, ``keys``, ``headers``, ``client_ids``.
-        keep_length: keep the number of characters, and which are digits, small and capital letters.
+        keep_length: keep the number of characters, and the positions of digits, small and capital letters.
         topics: a regular expression for the whole names of the topics; None for all.
 
     Raises:
-        ConfigError: a place is unknown, or `topics` is not a valid expression.
+        ConfigError: a value of `places` is unknown, or `topics` is not a valid expression.
     """
     return _rule(places, lambda data, masks: masks.data(data, keep_length), topics)
 
@@ -217,7 +220,7 @@ def mask_matches(
         topics: as in `mask_all`.
 
     Raises:
-        ConfigError: a place is unknown, or `pattern` or `topics` is not a valid expression.
+        ConfigError: a value of `places` is unknown, or `pattern` or `topics` is not a valid expression.
     """
     compiled = _compiled(pattern)
 
@@ -233,13 +236,13 @@ def mask_with(function: Callable[[bytes], bytes], *places: str, topics: str | No
     """Mask the bytes of `places`, by default of values, with a function.
 
     Args:
-        function: called with bytes, returns bytes. It must return equal bytes for equal bytes, or else equal
-            values become different.
+        function: called with bytes, returns bytes. It must return equal bytes for equal bytes, so that equal
+            values stay equal.
         places: as in `mask_all`.
         topics: as in `mask_all`.
 
     Raises:
-        ConfigError: a place is unknown, or `topics` is not a valid expression.
+        ConfigError: a value of `places` is unknown, or `topics` is not a valid expression.
     """
     return _rule(places or (VALUES,), lambda data, _: function(data), topics)
 

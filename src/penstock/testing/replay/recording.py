@@ -31,7 +31,8 @@ class Recording:
     ) -> None:
         self.exchanges = [*exchanges]
         self.masked = tuple(sorted(set(masked)))
-        """The places that rules have masked: ``values``, or ``values:pay.*`` for topics of a pattern."""
+        """The parts of records that rules have masked: ``values``, or ``values:pay.*`` for topics that match
+        a pattern."""
         self.unreadable_count = unreadable_count
         """The number of messages in the capture that could not be read; 0 if loaded from a file."""
 
@@ -50,7 +51,8 @@ class Recording:
             source: the path of the capture, or its bytes.
             mask: rules, applied in this order.
             port: the broker's port, if the capture has other connections as well.
-            mask_secret: makes masks equal in several recordings; by default every recording has its own.
+            mask_secret: the secret of the masks; recordings with the same secret have the same masks. By
+                default every recording has its own.
 
         Raises:
             DecodeError: the source is not a capture, has no readable request, or has records that cannot be
@@ -90,7 +92,7 @@ class Recording:
     def cluster(
         self, *, otherwise: Literal["error", "broker"] = "error", host: str = "127.0.0.1"
     ) -> PlayedCluster:
-        """Return a player of the recorded cluster for an application, to be used in a ``with`` block.
+        """Return a `PlayedCluster`, which replays the cluster for an application in a ``with`` block.
 
         Args:
             otherwise: the treatment of requests that were not recorded. ``error`` answers them with an error,

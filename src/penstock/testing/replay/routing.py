@@ -1,4 +1,4 @@
-"""Finds the target's broker for each request: the leader or coordinator named by the target's answers."""
+"""Finds the broker for each replayed request: the leader or coordinator in the target cluster's answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP, _TRANSACTION = 0, 1
 
 
 class TargetRoutes:
-    """The brokers, leaders and coordinators of the target, as its answers have named them."""
+    """The brokers, leaders and coordinators of the target cluster, taken from its answers."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
@@ -47,7 +47,7 @@ class TargetRoutes:
                     self._coordinators[request.key_type, key] = (each.host, each.port)
 
     def address(self, exchange: RecordedExchange, request: Any, names: Names) -> Address | None:
-        """Return the address of the broker for a request, or None if any broker will do or none is known."""
+        """Return the address of the broker for a request, or None for any broker."""
         if exchange.api_key in TO_LEADERS:
             for place in places(request, exchange.version, names):
                 if place.topic is not None and place.partition is not None:

@@ -14,14 +14,14 @@ from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header, split_batches
 
 PARTITIONS = ("partition", "partition_index", "index", "partition_id")
-"""Attributes that hold the number of a partition, in a struct below one that names a topic."""
+"""Names of attributes that have a partition's number, in a struct inside of one that has a topic."""
 
 Names = Mapping[bytes, str]
-"""The names of topics by topic id."""
+"""A dict from topic id to the topic's name."""
 
 
 class StructField(NamedTuple):
-    """A field that a struct has in the version of its message."""
+    """A field of a struct that exists in the version of its message."""
 
     attribute: str
     layout: StructLayout | None
@@ -32,7 +32,7 @@ class StructField(NamedTuple):
 
 
 class StructPlace(NamedTuple):
-    """A struct of a message, and its topic and partition, or None where the message does not name them."""
+    """A struct of a message, and its topic and partition, or None if the message has none for it."""
 
     struct: Any
     fields: list[StructField]
@@ -69,7 +69,7 @@ def layout_of(message: Message, version: int) -> StructLayout:
 
 
 def places(message: Message, version: int, names: Names) -> Iterator[StructPlace]:
-    """Yield every struct of a message, outer structs first. `names` has the names of topics by id."""
+    """Yield every struct of a message, outer structs first. `names` is a dict from topic id to topic name."""
     yield from _places(layout_of(message, version), message, names, None, None)
 
 
