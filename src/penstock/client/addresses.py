@@ -21,7 +21,10 @@ class Address(NamedTuple):
 
 
 def parse_addresses(value: object) -> tuple[Address, ...]:
-    """Return the addresses in ``host:port,host:port`` or a sequence of these. The default port is 9092."""
+    """Return the addresses in text ``host:port,host:port``, or in several such texts.
+
+    The default port is 9092.
+    """
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, (list, tuple)):
         raise ValueError("expected host:port, or several separated by commas")
@@ -32,7 +35,10 @@ def parse_addresses(value: object) -> tuple[Address, ...]:
 
 
 def parse_address(value: object) -> Address:
-    """Return the address in ``host:port``. IPv6 is in brackets; ``PLAINTEXT://`` and the like may precede."""
+    """Return the address in ``host:port``.
+
+    A prefix such as ``PLAINTEXT://`` is allowed; IPv6 is in brackets.
+    """
     if isinstance(value, Address):
         return value
     text = str(value).strip()
@@ -59,9 +65,12 @@ def parse_address(value: object) -> Address:
 
 
 def what_to_look_at(addresses: Sequence[Address], errors: Iterable[BaseException]) -> str:
-    """Return advice for the error message if no broker answered at `addresses`, because of `errors`.
+    """Return advice for the error message if no broker answered.
 
-    If a host name has no dot and no port, and cannot be resolved, it is mostly the name of a topic.
+    `errors` are the failures at `addresses`.
+
+    If a host name has no dot and no port, and cannot be resolved, the advice is that it may be the name of a
+    topic.
     """
     words = [each.host for each in addresses if each.port == DEFAULT_PORT and "." not in each.host]
     unknown = all(isinstance(each.__cause__, socket.gaierror) for each in errors)

@@ -1,9 +1,9 @@
 """Checks of the arguments of the client's public calls, so that errors name the argument and its value.
 
-Otherwise a topic in the place of a list of topics would be taken letter by letter, and a number given as text
-would fail somewhere inside. Every check returns its argument in the type that the client works with. The
-decorator `checked` applies checks to a method. Arguments of calls that are made for every record are checked
-where they are used.
+Without these checks, one topic name instead of a list of names would be split into letters, and a number
+given as text would fail deep inside the client. Every check returns its argument in the type that the client
+works with. The decorator `checked` applies checks to a method. Arguments of calls that are made for every
+record are checked where they are used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Check = Callable[[Any, str], Any]
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
-    """Return a decorator that checks the given arguments of a method, each by the function of its name.
+    """Return a decorator that passes the named arguments of a method through the given check functions.
 
         @checked(user=text, iterations=whole)
         async def set_password(self, user: str, ..., iterations: int = 4096) -> None:
@@ -172,16 +172,15 @@ def milliseconds(value: object, what: str) -> float:
 
 
 SECONDS_MAX = 100.0
-"""Floats below this limit with at most two decimals, such as 1.0 or 0.25, count as seconds, and are
-refused."""
+"""Poll times below this limit that are floats with at most two decimals, such as 1.0, count as seconds."""
 
 
 def poll_ms(value: object, what: str) -> float:
     """Return the maximum time of a poll in milliseconds, with or without a fraction.
 
-    In other clients the unit is seconds: here, a loop around ``poll(1.0)`` would use the whole processor. So
-    a float that looks like seconds is refused: below 100, with at most two decimals. The rest of a longer
-    time has more decimals, and is accepted.
+    In other clients the unit is seconds. A loop around ``poll(1.0)`` would use a whole processor core, since
+    the call returns after 1 ms. So a float that looks like seconds (below 100, with at most two decimals) is
+    refused. A time computed as the remainder of a longer one has more decimals, and is accepted.
 
     Raises:
         ConfigError: `value` is not a number, or looks like seconds.
@@ -280,7 +279,7 @@ def names(values: object, call: str, kind: str = "topic") -> list[str]:
     """Return names as a list.
 
     Raises:
-        ConfigError: `values` is one name and not a list, or an item is no name.
+        ConfigError: `values` is one name and not a list, or an item is not a name.
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ConfigError(
@@ -350,7 +349,7 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return names of a topic's columns in the order given; a single name counts as a list of one.
 
     Raises:
-        ConfigError: an item is no name, or is a column that topics do not have.
+        ConfigError: an item is no name, or is not one of the `known` columns.
     """
     if isinstance(values, bytes) or not isinstance(values, Iterable):
         raise ConfigError(f"columns is {short_repr(values)}: a list of names is needed, such as ['value']")

@@ -1,4 +1,4 @@
-"""The counters of a client: a few additions for each request, none for each record.
+"""The counters of a client. They are updated for each request, and not for each record.
 
 The client's event loop writes the counters; any thread may read them.
 """
@@ -49,7 +49,7 @@ class Durations:
         """The number of durations in each bucket. There are at most some 250 buckets."""
 
     def add(self, seconds: float) -> None:
-        """Count one duration."""
+        """Count one duration, and add it to the sum and the distribution."""
         microseconds = int(seconds * 1e6)
         if not self.count or microseconds < self.min_us:
             self.min_us = microseconds
@@ -97,9 +97,10 @@ class BrokerCounters:
         self.not_before = float("-inf")
         """The earliest time of the next attempt to connect, on the event loop's clock."""
         self.said_connected: bool | None = None
-        """The state that was logged last: True for connected, False for not, None if nothing was logged."""
+        """The state of the connection that was logged last: True for connected, False for lost, None for none
+        yet."""
         self.said_at = 0.0
-        """The time at which `said_connected` was logged (monotonic time)."""
+        """The time at which `said_connected` was last logged, in seconds of the monotonic clock."""
         self.is_ancient: bool | None = None
         """True if the broker is older than Kafka 0.10; None until it has answered."""
         self.timeouts = 0
@@ -123,7 +124,7 @@ class BrokerCounters:
 
 
 class ClientCounters:
-    """The counters of a client: those of its brokers, by address."""
+    """The counters of a client: a `BrokerCounters` for each broker, by address."""
 
     __slots__ = ("brokers",)
 
@@ -154,6 +155,6 @@ class PartitionCounters:
         self.bytes = 0
 
     def add(self, records: int, size: int) -> None:
-        """Count records, and their size in batches in bytes."""
+        """Add `records` records to the counters, and the `size` in bytes that they have in batches."""
         self.records += records
         self.bytes += size

@@ -42,9 +42,9 @@ class SecurityOptions(TypedDict, total=False):
     ssl_context: ssl.SSLContext
     """An `ssl.SSLContext` of the application, which replaces all other ``ssl_*`` options."""
     ssl_ca_location: str
-    """File or directory of the CAs to trust, in PEM; by default the system's."""
+    """File or directory of the CAs to trust, in PEM; by default the CAs of the operating system."""
     ssl_cafile: str
-    """``ssl_ca_location`` in kafka-python."""
+    """kafka-python's name for ``ssl_ca_location``."""
     ssl_ca_pem: str
     """The CAs to trust, as PEM text."""
     ssl_truststore_location: str
@@ -54,31 +54,31 @@ class SecurityOptions(TypedDict, total=False):
     ssl_truststore_password: str | Secret
     """Password of the trust store."""
     ssl_truststore_certificates: str
-    """``ssl_ca_pem`` in Java."""
+    """Java's name for ``ssl_ca_pem``."""
     ssl_crl_location: str
     """File of revoked certificates, in PEM."""
     ssl_crlfile: str
-    """``ssl_crl_location`` in kafka-python."""
+    """kafka-python's name for ``ssl_crl_location``."""
     ssl_certificate_location: str
     """File of the client's own certificate and its chain, in PEM."""
     ssl_certfile: str
-    """``ssl_certificate_location`` in kafka-python."""
+    """kafka-python's name for ``ssl_certificate_location``."""
     ssl_certificate_pem: str
     """The client's own certificate, as PEM text."""
     ssl_keystore_certificate_chain: str
-    """``ssl_certificate_pem`` in Java."""
+    """Java's name for ``ssl_certificate_pem``."""
     ssl_key_location: str | Secret
     """File of the private key of the client's certificate, in PEM."""
     ssl_keyfile: str | Secret
-    """``ssl_key_location`` in kafka-python."""
+    """kafka-python's name for ``ssl_key_location``."""
     ssl_key_pem: str | Secret
     """The private key of the client's certificate, as PEM text."""
     ssl_keystore_key: str | Secret
-    """``ssl_key_pem`` in Java."""
+    """Java's name for ``ssl_key_pem``."""
     ssl_key_password: str | Secret
     """Password of the client's private key."""
     ssl_password: str | Secret
-    """``ssl_key_password`` in kafka-python."""
+    """kafka-python's name for ``ssl_key_password``."""
     ssl_keystore_location: str
     """File with the client's certificate and private key: JKS, PKCS12 or PEM."""
     ssl_keystore_type: str
@@ -88,7 +88,7 @@ class SecurityOptions(TypedDict, total=False):
     ssl_endpoint_identification_algorithm: str
     """``https``, the default, verifies host names; an empty text or ``none`` does not."""
     ssl_check_hostname: bool
-    """``ssl_endpoint_identification_algorithm`` in kafka-python."""
+    """kafka-python's name for ``ssl_endpoint_identification_algorithm``."""
     enable_ssl_certificate_verification: bool
     """Verifies the certificates of brokers; True by default. Use False for tests only."""
     ssl_enabled_protocols: str | Sequence[str]
@@ -96,44 +96,44 @@ class SecurityOptions(TypedDict, total=False):
     ssl_cipher_suites: str
     """Ciphers for TLS 1.2, by OpenSSL's names."""
     ssl_ciphers: str
-    """``ssl_cipher_suites`` in kafka-python."""
+    """kafka-python's name for ``ssl_cipher_suites``."""
     ssl_curves_list: str
     """The elliptic curve for key exchange."""
     sasl_mechanism: Mechanism
     """The SASL mechanism to log in with."""
     sasl_mechanisms: Mechanism
-    """``sasl_mechanism`` in librdkafka; it takes one name as well."""
+    """librdkafka's name for ``sasl_mechanism``; it takes one name as well."""
     sasl_username: str | Secret
     """The user, for PLAIN and SCRAM."""
     sasl_plain_username: str | Secret
-    """``sasl_username`` in kafka-python."""
+    """kafka-python's name for ``sasl_username``."""
     sasl_password: str | Secret
     """The password, for PLAIN and SCRAM."""
     sasl_plain_password: str | Secret
-    """``sasl_password`` in kafka-python."""
+    """kafka-python's name for ``sasl_password``."""
     sasl_jaas_config: str | Secret
-    """The line of Java's option, with login module, user and password."""
+    """Java's JAAS configuration line, with login module, user and password."""
     sasl_oauthbearer_token_provider: Callable[..., Any]
     """A function that returns a token for each login: text, or text and expiry. It may be async."""
     sasl_oauth_token_provider: Callable[..., Any] | object
-    """``sasl_oauthbearer_token_provider`` in kafka-python: an object with a method ``token()``."""
+    """kafka-python's name for ``sasl_oauthbearer_token_provider``: an object with a method ``token()``."""
     oauth_cb: Callable[..., Any]
-    """``sasl_oauthbearer_token_provider`` in librdkafka."""
+    """librdkafka's name for ``sasl_oauthbearer_token_provider``."""
     sasl_oauthbearer_config: str
     """The argument for a token callback that takes one; or the claims of a token without a signature, as in
     librdkafka: ``principal=alice scope=read,write``."""
     sasl_oauthbearer_method: str
     """The source of tokens: ``default`` for a callback, ``oidc`` for a token endpoint."""
     sasl_oauthbearer_token_endpoint_url: str
-    """The URL of the tokens: ``https://...``, or ``file:/...``."""
+    """The URL from which tokens are fetched: ``https://...``, or ``file:/...``."""
     sasl_oauthbearer_client_id: str
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_credentials_client_id: str
-    """``sasl_oauthbearer_client_id`` in Java."""
+    """Java's name for ``sasl_oauthbearer_client_id``."""
     sasl_oauthbearer_client_secret: str | Secret
     """The client's secret at the token endpoint."""
     sasl_oauthbearer_client_credentials_client_secret: str | Secret
-    """``sasl_oauthbearer_client_secret`` in Java."""
+    """Java's name for ``sasl_oauthbearer_client_secret``."""
     sasl_oauthbearer_scope: str
     """The scope of requested tokens."""
     sasl_oauthbearer_extensions: str | Mapping[str, str]
@@ -143,7 +143,7 @@ class SecurityOptions(TypedDict, total=False):
     enable_sasl_oauthbearer_unsecure_jwt: bool
     """Allows tokens without a signature, which only brokers under test accept."""
     sasl_login_connect_timeout_ms: float
-    """The time limit for connecting to the token endpoint; 10,000 by default."""
+    """The time limit for connecting to the token endpoint; 10,000 ms by default."""
     https_ca_location: str
     """File of the CAs to trust at the token endpoint."""
     https_ca_pem: str
@@ -160,40 +160,40 @@ class ClientOptions(SecurityOptions, total=False):
     """The options of every client, beside `bootstrap_servers` and `config`."""
 
     metadata_broker_list: str | Sequence[str]
-    """``bootstrap_servers`` in librdkafka."""
+    """librdkafka's name for ``bootstrap_servers``."""
     client_id: str
     """The name of this client in the brokers' logs and quotas; ``penstock`` by default."""
     request_timeout_ms: float
-    """The time limit for a response, after which the request fails; 30,000 by default."""
+    """The time limit for a response, after which the request fails; 30,000 ms by default."""
     socket_timeout_ms: float
-    """``request_timeout_ms`` in librdkafka."""
+    """librdkafka's name for ``request_timeout_ms``."""
     default_api_timeout_ms: float
-    """The time limit for a call, including retries; 60,000 by default."""
+    """The time limit for a call, including retries; 60,000 ms by default."""
     retry_backoff_ms: float
-    """The first pause before a request is retried; 100 by default."""
+    """The first pause before a request is retried; 100 ms by default."""
     retry_backoff_max_ms: float
-    """The longest pause before a request is retried; pauses double up to it; 1,000 by default."""
+    """The longest pause before a request is retried; pauses double up to it; 1,000 ms by default."""
     reconnect_backoff_ms: float
-    """The first pause before a broker is reconnected to; 50 by default."""
+    """The first pause before a broker is reconnected to; 50 ms by default."""
     reconnect_backoff_max_ms: float
-    """The longest pause before a broker is reconnected to; pauses double up to it; 1,000 by default."""
+    """The longest pause before a broker is reconnected to; pauses double up to it; 1,000 ms by default."""
     socket_connection_setup_timeout_ms: float
-    """The time limit for connecting, including TLS and login; 10,000 by default."""
+    """The time limit for connecting, including TLS and login; 10,000 ms by default."""
     api_version_request: bool
     """Asks brokers for their API versions; True by default. Use False for brokers before 0.10."""
     api_version_request_timeout_ms: float
-    """The time limit for the response to ApiVersions; 10,000 by default."""
+    """The time limit for the response to ApiVersions; 10,000 ms by default."""
     unstable_api_versions_enable: bool
     """Uses API versions that are not final if brokers offer them; False by default."""
     penstock_login_patience_ms: float
     """The time for which a refused login is retried, if it was accepted before and its secrets come from
-    files; 120,000 by default."""
+    files; 120,000 ms by default."""
     metadata_max_age_ms: float
-    """The age at which metadata are refreshed; 300,000 by default."""
+    """The age at which metadata are refreshed; 300,000 ms by default."""
     topic_metadata_refresh_interval_ms: float
-    """``metadata_max_age_ms`` in librdkafka."""
+    """librdkafka's name for ``metadata_max_age_ms``."""
     topic_metadata_propagation_max_ms: float
-    """The time that an unknown topic may take to appear; 5,000 by default."""
+    """The time that an unknown topic may take to appear; 5,000 ms by default."""
     allow_auto_create_topics: bool
     """Lets brokers create unknown topics that the client asks for; True by default for producers only."""
     receive_message_max_bytes: int
@@ -201,18 +201,18 @@ class ClientOptions(SecurityOptions, total=False):
     send_buffer_bytes: int
     """SO_SNDBUF of sockets; -1, the default, leaves it to the operating system."""
     socket_send_buffer_bytes: int
-    """``send_buffer_bytes`` in librdkafka."""
+    """librdkafka's name for ``send_buffer_bytes``."""
     receive_buffer_bytes: int
     """SO_RCVBUF of sockets; -1, the default, leaves it to the operating system."""
     socket_receive_buffer_bytes: int
-    """``receive_buffer_bytes`` in librdkafka."""
+    """librdkafka's name for ``receive_buffer_bytes``."""
     enable_metrics_push: bool
     """Pushes metrics to brokers that ask for them (KIP-714); True by default."""
     statistics_interval_ms: float
     """The interval between calls of ``stats_cb``; 0, the default, means never."""
     stats_cb: Callable[[Statistics], object] | None
-    """A function that gets the statistics, on the client's event loop, or in a thread for blocking
-    clients."""
+    """A function that is called with statistics at intervals, on the client's event loop, or in a thread for
+    blocking clients."""
 
 
 class AdminOptions(ClientOptions, total=False):
@@ -233,46 +233,46 @@ class ProducerOptions(ClientOptions, total=False):
     """The replicas that must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none.
     Brokers of Kafka 0.8 also accept a greater number of replicas."""
     request_required_acks: Acks
-    """``acks`` in librdkafka."""
+    """librdkafka's name for ``acks``."""
     compression_type: CompressionType | None
     """The compression codec of batches; ``none`` by default."""
     compression_codec: CompressionType | None
-    """``compression_type`` in librdkafka."""
+    """librdkafka's name for ``compression_type``."""
     linger_ms: float
-    """The time that a batch that is not full may wait for more records; 0 by default."""
+    """The time that a batch that is not full may wait for more records; 0 ms by default."""
     queue_buffering_max_ms: float
-    """``linger_ms`` in librdkafka."""
+    """librdkafka's name for ``linger_ms``."""
     batch_size: int
     """The maximum size of a batch in bytes; 1,000,000 by default."""
     buffer_memory: int
     """The number of bytes of unacknowledged records above which `send` waits; 32 MiB by default."""
     max_block_ms: float
-    """The time that `send` may wait for metadata and buffer memory; 60,000 by default."""
+    """The time that `send` may wait for metadata and buffer memory; 60,000 ms by default."""
     max_request_size: int
     """The maximum size of a request in bytes; 1 MiB by default."""
     message_max_bytes: int
-    """``max_request_size`` in librdkafka."""
+    """librdkafka's name for ``max_request_size``."""
     max_in_flight_requests_per_connection: int
     """The maximum number of requests in flight per connection; 5 by default, the maximum with idempotence."""
     max_in_flight: int
-    """``max_in_flight_requests_per_connection`` in librdkafka."""
+    """librdkafka's name for ``max_in_flight_requests_per_connection``."""
     enable_idempotence: bool | None
     """Lets brokers drop duplicates of retries; by default True if options and brokers allow it."""
     delivery_timeout_ms: float
-    """The time that a record may take to be acknowledged, including retries; 120,000 by default."""
+    """The time that a record may take to be acknowledged, including retries; 120,000 ms by default."""
     message_timeout_ms: float
-    """``delivery_timeout_ms`` in librdkafka."""
+    """librdkafka's name for ``delivery_timeout_ms``."""
     retries: int
     """The maximum number of retries of a batch within ``delivery_timeout_ms``; 2,147,483,647 by default."""
     message_send_max_retries: int
-    """``retries`` in librdkafka."""
+    """librdkafka's name for ``retries``."""
     partitioner: PartitionerName | Partitioner
     """The partitioner for keys; ``murmur2_random`` by default, as in Java. Or a function of the key and the
     number of partitions."""
     transactional_id: str | None
-    """The name under which this producer has transactions; without it there are none."""
+    """The identity for transactions, the same after a restart; without it, the producer has none."""
     transaction_timeout_ms: float
-    """The time that a transaction may be open before the broker aborts it; 60,000 by default."""
+    """The time that a transaction may be open before the broker aborts it; 60,000 ms by default."""
 
 
 AutoOffsetReset = (
@@ -288,23 +288,23 @@ class ConsumerOptions(ClientOptions, total=False):
     """The options of a consumer, beside `bootstrap_servers` and `config`."""
 
     auto_offset_reset: AutoOffsetReset
-    """The position to begin at if there is none: ``latest`` (the default), ``earliest``, ``none`` for an
-    error, or ``by_duration:PT1H`` for an hour before now."""
+    """The position to begin at if there is no committed offset, or if it is outside the log: ``latest`` (the
+    default), ``earliest``, ``none`` for an error, or ``by_duration:PT1H`` for an hour before now."""
     isolation_level: IsolationLevel
-    """``read_uncommitted``, the default, or ``read_committed`` for no records of open and aborted
+    """``read_uncommitted``, the default, or ``read_committed``, which leaves out records of open and aborted
     transactions."""
     fetch_min_bytes: int
     """The number of bytes that a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """The time that a broker waits for ``fetch_min_bytes``; 500 by default."""
+    """The time that a broker waits for ``fetch_min_bytes``; 500 ms by default."""
     fetch_wait_max_ms: int
-    """``fetch_max_wait_ms`` in librdkafka."""
+    """librdkafka's name for ``fetch_max_wait_ms``."""
     fetch_max_bytes: int
     """The maximum size of a fetch response in bytes; 50 MiB by default."""
     max_partition_fetch_bytes: int
     """The maximum size of one partition in a fetch response in bytes; 1 MiB by default."""
     fetch_message_max_bytes: int
-    """``max_partition_fetch_bytes`` in librdkafka."""
+    """librdkafka's name for ``max_partition_fetch_bytes``."""
     max_poll_records: int
     """The maximum number of records that `poll` returns; 500 by default."""
     check_crcs: bool
@@ -316,12 +316,13 @@ class ConsumerOptions(ClientOptions, total=False):
     penstock_unpack_max_records: int
     """The maximum number of records in one compressed batch."""
     group_id: str | None
-    """The group that shares the topics and keeps offsets; without it, partitions are assigned by hand."""
+    """The consumer group, which divides the partitions and stores offsets; without it, the application
+    assigns partitions."""
     group_instance_id: str | None
     """The name of a static member, which keeps its partitions over a restart."""
     group_protocol: GroupProtocol
     """The side that assigns partitions: with ``classic``, the default, a member of the group; with
-    ``consumer`` the broker (KIP-848, Kafka 4.0); with ``auto`` the broker if it can."""
+    ``consumer`` the broker (KIP-848, Kafka 4.0); with ``auto`` the broker if it supports this."""
     group_remote_assignor: str | None
     """The broker's assignor, with ``group_protocol="consumer"``: ``uniform`` or ``range``; by default the
     first of its ``group.consumer.assignors``."""
@@ -329,17 +330,17 @@ class ConsumerOptions(ClientOptions, total=False):
     """The rack of this consumer. Leaders may direct it to a replica in this rack, and assignors get the
     rack."""
     session_timeout_ms: float
-    """The time without a heartbeat after which the group removes a member; 45,000 by default."""
+    """The time without a heartbeat after which the group removes a member; 45,000 ms by default."""
     heartbeat_interval_ms: float
-    """The interval between heartbeats; 3,000 by default."""
+    """The interval between heartbeats; 3,000 ms by default."""
     max_poll_interval_ms: float
-    """The maximum time between two polls of the application; 300,000 by default."""
+    """The maximum time between two polls of the application; 300,000 ms by default."""
     partition_assignment_strategy: str | Sequence[str | Assignor | type[Assignor]]
     """The assignors in the order of preference; ``range``, then ``cooperative-sticky`` by default."""
     enable_auto_commit: bool
     """Commits positions in the background; True by default."""
     auto_commit_interval_ms: float
-    """The interval between automatic commits; 5,000 by default."""
+    """The interval between automatic commits; 5,000 ms by default."""
 
 
 class ShareConsumerOptions(ClientOptions, total=False):
@@ -356,14 +357,14 @@ class ShareConsumerOptions(ClientOptions, total=False):
     max_poll_records: int
     """The maximum number of records that `poll` returns; 500 by default."""
     max_poll_interval_ms: float
-    """The maximum time between two polls of the application; 300,000 by default."""
+    """The maximum time between two polls of the application; 300,000 ms by default."""
     fetch_min_bytes: int
     """The number of bytes that a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """The time that a broker waits for ``fetch_min_bytes``; 500 by default. Acknowledgements may have to wait
-    as long."""
+    """The time that a broker waits for ``fetch_min_bytes``; 500 ms by default. Acknowledgements may have to
+    wait for the same time."""
     fetch_wait_max_ms: int
-    """``fetch_max_wait_ms`` in librdkafka."""
+    """librdkafka's name for ``fetch_max_wait_ms``."""
     fetch_max_bytes: int
     """The maximum size of a fetch response in bytes; 50 MiB by default."""
     check_crcs: bool

@@ -1,7 +1,7 @@
 """Serializers, from the application's values to bytes, and deserializers, from bytes to values.
 
-They take one argument and return one value. They are never called with None: a null key or value stays null.
-An exception in one of them becomes an error that names the record.
+Serializers and deserializers take one argument and return one value. They are never called with None: a null
+key or value stays null. An exception in one of them becomes an error that names the record.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_function(value: object) -> Callable[[Any], Any]:
 
 
 class Serializers(NamedTuple):
-    """The key and value serializers of a producer."""
+    """The key and value serializers of a producer, called for each record."""
 
     key: Serializer | None
     value: Serializer | None
@@ -71,7 +71,7 @@ class Serializers(NamedTuple):
         """Return key and value as bytes, each unchanged if it has no serializer.
 
         Raises:
-            SerializationError: a serializer has raised, or returned something else than bytes.
+            SerializationError: a serializer has raised, or has not returned bytes.
         """
         if key is not None and self.key is not None:
             key = _bytes_of(self.key, key, "key_serializer", topic)

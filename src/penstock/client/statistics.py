@@ -19,7 +19,7 @@ S = TypeVar("S")
 
 
 def _count() -> Any:
-    """Return a dataclass field for a counter, which only grows, so that its growth can be computed."""
+    """Return a dataclass field for a counter, which never decreases, so that rates can be computed."""
     return field(default=0, metadata={"grows": True})
 
 
@@ -36,7 +36,7 @@ class Window:
     min: int = 0
     max: int = 0
     buckets: Mapping[int, int] = field(default_factory=dict, repr=False)
-    """The number of durations in each bucket, by `penstock.client.counters.bucket_of`."""
+    """The number of durations in each bucket; `penstock.client.counters.bucket_of` defines the buckets."""
 
     @classmethod
     def of(cls, durations: Durations) -> Window:
@@ -180,7 +180,8 @@ class GroupStatistics:
     rebalance_cnt: int = _count()
     """The number of times that partitions were assigned, revoked or lost."""
     rebalance_age: int = 0
-    """Milliseconds since partitions were last assigned, revoked or lost; 0 before the first time."""
+    """The time in milliseconds since partitions were last assigned, revoked or lost; 0 before the first
+    time."""
 
 
 class Sample(NamedTuple):
@@ -203,7 +204,7 @@ class Statistics:
     time: int
     """The time of the snapshot, in seconds since 1970."""
     age: int = _count()
-    """Microseconds since the client was made."""
+    """The time in microseconds since the client was made."""
     msg_cnt: int = 0
     """The number of a producer's records that are not acknowledged yet."""
     msg_size: int = 0
@@ -237,7 +238,7 @@ class Statistics:
     """The consumer's group statistics, or None."""
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Return the difference to an earlier snapshot of this client: counters have their growth since then.
+        """Return the difference to an earlier snapshot of this client: each counter's growth since then.
 
         ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate per second.
         """

@@ -20,17 +20,17 @@ log = logger_named("penstock.client")
 class StatisticsReports:
     """Calls a function with a statistics snapshot at an interval, as long as the client lives.
 
-    Clients for asyncio call it on their event loop, and await the result if it is awaitable. Blocking clients
-    call it in a separate thread, since one loop serves all of them: there is one call at a time, and a call
-    that never returns delays only its own reports. An exception in the function is logged the first time, and
-    the reports continue.
+    Clients for asyncio call the function on their event loop, and await the result if it is awaitable.
+    Blocking clients call the function in a separate thread, since one loop serves all of them: there is one
+    call at a time, and a call that never returns delays only its own reports. An exception in the function is
+    logged the first time, and the reports continue.
     """
 
     def __init__(
         self, snapshot: Callable[[], Statistics], callback: Callable[[Statistics], object], interval_ms: float
     ) -> None:
         self.failures = 0
-        """The number of calls that have raised an exception."""
+        """The number of calls in which the application's function has raised an exception."""
         self._snapshot = snapshot
         self._callback = callback
         self._interval_s = interval_ms / 1000

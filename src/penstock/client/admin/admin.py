@@ -1,7 +1,7 @@
-"""The admin client for asyncio. One method for each call; a part for each kind of resource does the work.
+"""The admin client for asyncio. Its calls are carried out by one object per kind of resource.
 
-The parts are objects that share the client's connections: topics, logs, settings, groups, security and
-transactions. This module checks the arguments of each call.
+These objects share the client's connections. There is one each for topics, logs, settings, groups, security
+and transactions. This module checks the arguments of each call.
 """
 
 from __future__ import annotations
@@ -166,7 +166,8 @@ class AsyncAdmin(HasInstanceId):
         """Create topics, and wait until every partition has a leader.
 
         Raises:
-            KafkaError: the first topic that could not be created (36: it exists already).
+            KafkaError: a topic could not be created (36: it exists already). The error is about the first
+                such topic.
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -178,7 +179,8 @@ class AsyncAdmin(HasInstanceId):
         """Delete topics and all their records.
 
         Raises:
-            KafkaError: the first topic that could not be deleted (3: there is none).
+            KafkaError: a topic could not be deleted (3: it does not exist). The error is about the first such
+                topic.
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -210,7 +212,7 @@ class AsyncAdmin(HasInstanceId):
         before.
 
         Raises:
-            KafkaError: there is no such topic (3), or it has as many already (37).
+            KafkaError: there is no such topic (3), or it has at least `count` partitions already (37).
             UnsupportedVersionError: the broker is older than 1.0.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -221,7 +223,7 @@ class AsyncAdmin(HasInstanceId):
     async def delete_records(
         self, offsets: Mapping[TopicPartition | tuple[str, int], int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records below an offset of each partition; return the new first offset of each.
+        """Delete each partition's records below an offset; return the new first offset of each partition.
 
         The offset `HIGH_WATERMARK` (-1) deletes all records of the partition.
 
@@ -241,7 +243,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """Return one offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+        """Return one offset per partition: earliest, latest, or first at or after a time (ms or datetime).
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -279,7 +281,7 @@ class AsyncAdmin(HasInstanceId):
     async def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """Return the settings of a topic, of a broker, or of a group, by name. Exactly one of them is given.
+        """Return the settings of exactly one topic, broker or group, as a dict from name to value and source.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -379,7 +381,8 @@ class AsyncAdmin(HasInstanceId):
         """Delete groups that have no members, with their committed offsets.
 
         Raises:
-            KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
+            KafkaError: a group could not be deleted (68: it has members; 69: it does not exist). The error is
+                about the first such group.
             UnsupportedVersionError: the broker is older than 1.1.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -392,7 +395,8 @@ class AsyncAdmin(HasInstanceId):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group, by default of all partitions.
 
-        The client asks a broker before 0.10.2 about each partition of the cluster.
+        Brokers before 0.10.2 cannot list a group's offsets: the client asks them for every partition of the
+        cluster.
 
         Raises:
             KafkaError: the group may not be read.
@@ -510,7 +514,9 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(group_id=text)
     async def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
-        """Remove a share group's state for topics; the group, without members, then reads them as new topics.
+        """Remove a share group's state for topics, so that it later reads them as new topics.
+
+        The group must have no members.
 
         Raises:
             KafkaError: the group has members (68), does not exist (69), or has no offsets in a topic (3).
@@ -530,7 +536,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(wanted=instance_of(AclFilter))
     async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """Return the access control entries that match a filter, by default all."""
+        """Return the access control entries that match a filter. Without a filter, return all entries."""
         await self.start()
         return await self._security.acls(wanted)
 
@@ -542,7 +548,10 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(names=list_of(text, "['ada']"))
     async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials, by default all; for each, the iterations by mechanism."""
+        """Return users that have SCRAM credentials, by default all.
+
+        The result maps each user to iterations by mechanism.
+        """
         await self.start()
         return await self._security.users(names)
 
@@ -586,7 +595,7 @@ class AsyncAdmin(HasInstanceId):
         await self._security.set_quotas(entity, quotas)
 
     async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: by entity, then by quota name. See `set_quotas` for entities."""
+        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
         await self.start()
         return await self._security.quotas()
 
@@ -635,7 +644,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(coordinates=instance_of(TransactionCoordinates), commit=flag)
     async def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
-        """Commit or abort a prepared transaction by its coordinates, from any process.
+        """Commit or abort a prepared transaction from any process.
 
         `coordinates` are what `AsyncProducer.prepare_transaction` has returned; that producer need not run
         any more. All records of the transaction must have been acknowledged. The call may be repeated until
@@ -643,11 +652,12 @@ class AsyncAdmin(HasInstanceId):
 
         Raises:
             TransactionAbortableError: a commit came too late: the coordinator has aborted the transaction,
-                mostly because its timeout had passed. The application does its work again.
+                mostly because its timeout had passed. The application must do the transaction's work again.
             ProducerFencedError: a newer producer uses the id, or the id has expired. With
                 ``transaction.version`` below 2 also: the transaction's timeout has passed. The client does
                 not know whether the transaction was committed before.
-            TransactionFatalError: an abort of a committed transaction, or a refusal.
+            TransactionFatalError: the transaction to abort is committed already, or the coordinator refuses
+                the request.
             NetworkError, RequestTimeoutError: no coordinator answers in time. Repeat the call.
         """
         await self._transactions.end(TransactionCoordinates(*coordinates), commit=commit)
@@ -656,8 +666,8 @@ class AsyncAdmin(HasInstanceId):
     async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
         """Abort the open transaction of a transactional id, and fence the producer that uses the id now.
 
-        This has the effect of a new producer that starts with the id. Returns the producer id and epoch that
-        the coordinator has assigned.
+        The effect on the transactional id is that of a new producer that calls InitProducerId. Returns the
+        producer id and epoch that the coordinator has assigned.
 
         Raises:
             KafkaError: the id may not be used (53), or is refused.
@@ -730,8 +740,8 @@ class AsyncAdmin(HasInstanceId):
     ) -> None:
         """Write an abort marker for a producer's open transaction in one partition.
 
-        A `coordinator_epoch` above the coordinator's real epoch does harm: the partition then refuses the
-        coordinator's later markers. -1 is sent as 0. Raises as `abort_hanging_transaction`.
+        Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
+        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging_transaction`.
         """
         await self._transactions.write_abort_marker(
             topic_partition(partition), producer_id, producer_epoch, coordinator_epoch

@@ -1,4 +1,4 @@
-"""The exception for a broker's refusal of an admin request, with the message of the broker."""
+"""Makes the exception for a broker's refusal of an admin request, with the broker's own message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def refusal(code: int, what: str, message: str | None = None) -> KafkaError:
-    """Return the exception for an error code about `what`, with the broker's own message if there is one."""
+    """Return the exception for an error code. `what` names the object; `message` is the broker's own text."""
     plain = error_for(code, what)
     if isinstance(plain, AuthorizationError):
         return plain  # which has advice about a missing right; brokers have none

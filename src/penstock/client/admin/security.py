@@ -34,16 +34,17 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-"""The SASL mechanisms whose passwords a cluster stores, with their codes (KIP-554)."""
+"""The SCRAM mechanisms, for which a cluster stores credentials, with their codes in requests (KIP-554)."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""The entity of a quota: sorted pairs of entity type and name. The name None is the default of its type."""
+"""The entity of a quota: sorted pairs of entity type and name. None stands for the default entity of a
+type."""
 
 T = TypeVar("T")
 
 
 def password_text(value: object, what: str) -> object:
-    """Return the password. Its error message does not quote the value, which may be a secret.
+    """Return a password as text. The error message does not quote the value, which may be a secret.
 
     Raises:
         ConfigError: the value is neither a str nor a Secret.
@@ -90,7 +91,7 @@ class SecurityAdministration:
         await self._asked("creating entries", request, lambda answer: _check(answer.results))
 
     async def acls(self, wanted: AclFilter) -> list[Acl]:
-        """Return the access control entries that match a filter."""
+        """Return the access control entries that match a filter, or all entries without a filter."""
 
         def read(answer: Any) -> list[Acl]:
             _check([answer])
@@ -111,7 +112,7 @@ class SecurityAdministration:
         return await self._asked("deleting entries", request, read)
 
     async def users(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials: for each user, the iterations by mechanism.
+        """Return users that have SCRAM credentials: a dict from user to iterations by mechanism.
 
         If `names` is empty, all users are returned.
         """
@@ -179,7 +180,7 @@ class SecurityAdministration:
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
     async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: by entity, then by quota name. See `set_quotas` for entities."""
+        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
         def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:
@@ -213,7 +214,7 @@ def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
 
 
 def _acl(resource: Any, entry: Any) -> Acl:
-    """Return an `Acl` made of a `resource` in a response and one `entry` of that resource."""
+    """Return an `Acl` made from one `entry` of a `resource` in a DescribeAcls or DeleteAcls response."""
     return Acl(
         resource.resource_type,
         resource.resource_name,
@@ -226,7 +227,7 @@ def _acl(resource: Any, entry: Any) -> Acl:
 
 
 def _check(results: Iterable[Any]) -> None:
-    """Raise KafkaError for the first result that has an error code."""
+    """Raise KafkaError for the first of a response's results that has an error code."""
     for result in results:
         if result.error_code:
             message = result.error_message or "refused"

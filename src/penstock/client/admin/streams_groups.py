@@ -19,7 +19,7 @@ STREAMS = "streams"
 
 
 class StreamsTask(NamedTuple):
-    """A task: one subtopology, applied to one partition number of the topics that it reads."""
+    """A Kafka Streams task: one subtopology that processes one partition number of its source topics."""
 
     subtopology: str
     partition: int

@@ -1,8 +1,8 @@
 """The sticky assignment for members that subscribe to different topics (KIP-54): even, with few moves.
 
-Each member keeps its partitions where possible; each other partition goes to the subscriber with the fewest.
-Then single partitions move from members with more to members with at least two fewer, until no move makes it
-more even. If all moves together have not made the assignment more even, they are undone.
+Each member keeps its partitions where possible; each unowned partition goes to the subscriber with the fewest
+partitions. Then single partitions move to members that have at least two partitions fewer, until no move
+makes the assignment more even. If all moves together have not made the assignment more even, they are undone.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def balance(
     claims: Claims,
     outdated: Mapping[TopicPartition, str],
 ) -> Assignment:
-    """Return the assignment. `outdated` maps partitions to their owners in earlier generations.
+    """Return an even assignment. `outdated` maps partitions to their owners in earlier generations.
 
-    A partition that must move goes back to such an owner if possible.
+    A partition that must move goes back to its earlier owner if possible.
     """
     return _Balancing(partition_counts, members, claims, outdated).run()
 
 
 class _Balancing:
-    """One run of the algorithm: the assignment so far, and the members, sorted by number of partitions."""
+    """One run of the balancing algorithm: the assignment so far, and members in order of partition count."""
 
     def __init__(
         self,
@@ -118,13 +118,13 @@ class _Balancing:
     # -- what cannot move
 
     def _room(self, member: str) -> int:
-        """Return the number of partitions of all topics that a member subscribes to."""
+        """Return the maximum number of partitions that a member could have: all those of its topics."""
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
         """Remove members whose assignment cannot change, and return their assignments.
 
-        They have every partition of their subscriptions, and no other member subscribes to these topics.
+        Such a member has every partition of its topics, and no other member subscribes to these topics.
         """
         fixed: Assignment = {}
         for member in list(self._held):
@@ -191,7 +191,7 @@ class _Balancing:
 
 
 class _Moves:
-    """The moves so far, so that two members do not exchange partitions of one topic."""
+    """Records the moves so far, so that two members do not swap partitions of one topic to no effect."""
 
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, tuple[str, str]] = {}
@@ -200,7 +200,8 @@ class _Moves:
     def better_choice(self, tp: TopicPartition, source: str, target: str) -> TopicPartition:
         """Return the partition to move from `source` to `target`: `tp`, or another one of its topic.
 
-        If a partition of the topic has moved from `target` to `source` before, that one goes back instead.
+        If a partition of the topic has moved from `target` to `source` before, that partition goes back
+        instead.
         """
         if tp in self._pairs:
             source = self._pairs[tp][0]

@@ -13,7 +13,7 @@ from penstock.client.assignors.member_metadata import NO_GENERATION, Subscriptio
 from penstock.model import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
-"""The partitions of each member, by member id."""
+"""A dict from member id to the partitions assigned to the member."""
 
 
 class Previous(NamedTuple):
@@ -36,7 +36,9 @@ class Assignor(ABC):
         return f"<{type(self).__name__} {getattr(self, 'name', 'without a name')}>"
 
     def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
-        """Return the `user_data` of the member's subscription, which the leader's `assign` gets; or None.
+        """Return the `user_data` for the member's subscription, or None.
+
+        The group leader's `assign` receives it.
 
         `previous` is the member's last assignment.
         """
@@ -46,7 +48,7 @@ class Assignor(ABC):
     def assign(
         self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]
     ) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the partitions of each member. Together, they are all partitions of the subscribed topics.
+        """Return the partitions of each member: together, all partitions of the subscribed topics.
 
         `partition_counts` leaves out topics that do not exist. Every member needs an entry, which may be
         empty. The same input must give the same output, because any member may become the leader.

@@ -1,7 +1,7 @@
 """The metadata of group members: subscriptions and assignments, exchanged through the coordinator.
 
-ConsumerProtocolSubscription and ConsumerProtocolAssignment have versions 0 to 3: an int16 version, then the
-message. A reader of a newer version reads the fields that it has (protocol facts, section 10).
+The messages are Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3. An
+int16 version precedes each. A reader of a newer version reads the fields that its own version has.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _decode(message_class: type[M], data: bytes) -> M:
 
 
 def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """Return partition numbers by topic, both in the order of their first appearance."""
+    """Return a dict from topic to partition numbers. Topics and numbers keep the order of the input."""
     groups: dict[str, list[int]] = {}
     for topic, number in partitions:
         groups.setdefault(topic, []).append(number)

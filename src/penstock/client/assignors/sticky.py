@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 
 
 class StickyAssignor(Assignor):
-    """Assigns evenly, and leaves members their earlier partitions. Members revoke all in every rebalance."""
+    """Assigns evenly with few moves. It is eager: members revoke all their partitions in every rebalance."""
 
     name = "sticky"
 
@@ -60,7 +60,10 @@ class CooperativeStickyAssignor(Assignor):
 
 
 class Told(NamedTuple):
-    """The partitions and the generation in a member's metadata. `generation` is None without one."""
+    """The partitions and generation in a member's metadata.
+
+    `generation` is None if the metadata lack it.
+    """
 
     partitions: Sequence[TopicPartition]
     generation: int | None
@@ -116,7 +119,7 @@ def _told_in_user_data(subscription: Subscription) -> Told:
 def _told_in_fields(subscription: Subscription) -> Told:
     """Return a member's owned partitions and their generation, as the cooperative assignor reads them.
 
-    The generation is a field of the subscription, or before version 2 the user data.
+    The generation is a field of the subscription; before version 2, it is in the user data.
     """
     if subscription.generation >= 0:
         return Told(subscription.owned, subscription.generation)
@@ -129,9 +132,9 @@ def _told_in_fields(subscription: Subscription) -> Told:
 def share(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> tuple[Assignment, dict[TopicPartition, str] | None]:
-    """Return the assignment, and a map from partitions that change their owner to their new owners.
+    """Return a sticky assignment, and a dict from each partition that changes its owner to its new owner.
 
-    The map is None if members subscribe to different topics.
+    The dict is None if members subscribe to different topics.
     """
     subscribed = {topic for subscription in members.values() for topic in subscription.topics}
     partition_counts = {topic: n for topic, n in partition_counts.items() if topic in subscribed}
@@ -146,7 +149,7 @@ def share(
 def settle_claims(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> Claims:
-    """Return the owner of each partition so far, by the claims of the members.
+    """Return the current owner of each partition, from the partitions that members claim to own.
 
     The claim of the newest generation counts. If two members claim a partition in the same generation,
     neither owns it.
@@ -204,7 +207,7 @@ def _share_equally(
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Let each member keep partitions up to a fair share; assign the rest to the members with the fewest.
 
-    Returns the assignment, and a map from partitions that change their owner to their new owners.
+    Returns the assignment, and a dict from each partition that changes its owner to its new owner.
     """
     total = sum(partition_counts.values())
     small, over_wanted = divmod(total, len(claims.owned))
@@ -245,7 +248,7 @@ def _deal(
 ) -> dict[TopicPartition, str]:
     """Assign the remaining partitions to members in turn.
 
-    Returns a map from those that had another owner to their new owners.
+    Returns a dict from each partition that had another owner to its new owner.
     """
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
@@ -269,9 +272,9 @@ def _deal(
 
 
 def _moving(assignment: Assignment, members: Mapping[str, Subscription]) -> dict[TopicPartition, str]:
-    """Return the partitions that their new owner gets only after another member has revoked them.
+    """Return the partitions that another member must revoke before their new owner gets them.
 
-    The result maps them to their new owners.
+    The result is a dict from partition to new owner.
     """
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()

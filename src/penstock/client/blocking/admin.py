@@ -76,7 +76,7 @@ class Admin(Blocking):
         self._run(self._admin.create_acls(acls))
 
     def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """Return the access control entries that match a filter, by default all."""
+        """Return the access control entries that match a filter. Without a filter, return all entries."""
         return self._run(self._admin.list_acls(wanted))
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
@@ -84,7 +84,10 @@ class Admin(Blocking):
         return self._run(self._admin.delete_acls(filters))
 
     def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials, by default all; for each, the iterations by mechanism."""
+        """Return users that have SCRAM credentials, by default all.
+
+        The result maps each user to iterations by mechanism.
+        """
         return self._run(self._admin.list_users(names))
 
     def set_password(
@@ -120,7 +123,7 @@ class Admin(Blocking):
         self._run(self._admin.set_quotas(entity, quotas))
 
     def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: by entity, then by quota name. See `set_quotas` for entities."""
+        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
         return self._run(self._admin.list_quotas())
 
     def create_topic(
@@ -137,7 +140,8 @@ class Admin(Blocking):
         """Create topics, and wait until every partition has a leader.
 
         Raises:
-            KafkaError: the first topic that could not be created (36: it exists already).
+            KafkaError: a topic could not be created (36: it exists already). The error is about the first
+                such topic.
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -147,7 +151,8 @@ class Admin(Blocking):
         """Delete topics and all their records.
 
         Raises:
-            KafkaError: the first topic that could not be deleted (3: there is none).
+            KafkaError: a topic could not be deleted (3: it does not exist). The error is about the first such
+                topic.
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -173,7 +178,7 @@ class Admin(Blocking):
     def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """Return the settings of a topic, of a broker, or of a group, by name. Exactly one of them is given.
+        """Return the settings of exactly one topic, broker or group, as a dict from name to value and source.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -189,7 +194,7 @@ class Admin(Blocking):
         before.
 
         Raises:
-            KafkaError: there is no such topic (3), or it has as many already (37).
+            KafkaError: there is no such topic (3), or it has at least `count` partitions already (37).
             UnsupportedVersionError: the broker is older than 1.0.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -244,7 +249,7 @@ class Admin(Blocking):
     def delete_records(
         self, offsets: Mapping[TopicPartition | tuple[str, int], int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records below an offset of each partition; return the new first offset of each.
+        """Delete each partition's records below an offset; return the new first offset of each partition.
 
         The offset `HIGH_WATERMARK` (-1) deletes all records of the partition.
 
@@ -269,7 +274,7 @@ class Admin(Blocking):
     def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """Return one offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+        """Return one offset per partition: earliest, latest, or first at or after a time (ms or datetime).
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -299,7 +304,8 @@ class Admin(Blocking):
         """Delete groups that have no members, with their committed offsets.
 
         Raises:
-            KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
+            KafkaError: a group could not be deleted (68: it has members; 69: it does not exist). The error is
+                about the first such group.
             UnsupportedVersionError: the broker is older than 1.1.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -310,7 +316,8 @@ class Admin(Blocking):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group, by default of all partitions.
 
-        The client asks a broker before 0.10.2 about each partition of the cluster.
+        Brokers before 0.10.2 cannot list a group's offsets: the client asks them for every partition of the
+        cluster.
 
         Raises:
             KafkaError: the group may not be read.
@@ -411,7 +418,9 @@ class Admin(Blocking):
         self._run(self._admin.alter_share_group_offsets(group_id, offsets))
 
     def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
-        """Remove a share group's state for topics; the group, without members, then reads them as new topics.
+        """Remove a share group's state for topics, so that it later reads them as new topics.
+
+        The group must have no members.
 
         Raises:
             KafkaError: the group has members (68), does not exist (69), or has no offsets in a topic (3).
@@ -457,7 +466,7 @@ class Admin(Blocking):
         return self._run(self._admin.describe_transactions(transactional_ids))
 
     def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
-        """Commit or abort a prepared transaction by its coordinates, from any process.
+        """Commit or abort a prepared transaction from any process.
 
         `coordinates` are what `Producer.prepare_transaction` has returned; that producer need not run any
         more. All records of the transaction must have been acknowledged. The call may be repeated until the
@@ -465,11 +474,12 @@ class Admin(Blocking):
 
         Raises:
             TransactionAbortableError: a commit came too late: the coordinator has aborted the transaction,
-                mostly because its timeout had passed. The application does its work again.
+                mostly because its timeout had passed. The application must do the transaction's work again.
             ProducerFencedError: a newer producer uses the id, or the id has expired. With
                 ``transaction.version`` below 2 also: the transaction's timeout has passed. The client does
                 not know whether the transaction was committed before.
-            TransactionFatalError: an abort of a committed transaction, or a refusal.
+            TransactionFatalError: the transaction to abort is committed already, or the coordinator refuses
+                the request.
             NetworkError, RequestTimeoutError: no coordinator answers in time. Repeat the call.
         """
         self._run(self._admin.end_transaction(coordinates, commit=commit))
@@ -477,8 +487,8 @@ class Admin(Blocking):
     def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
         """Abort the open transaction of a transactional id, and fence the producer that uses the id now.
 
-        This has the effect of a new producer that starts with the id. Returns the producer id and epoch that
-        the coordinator has assigned.
+        The effect on the transactional id is that of a new producer that calls InitProducerId. Returns the
+        producer id and epoch that the coordinator has assigned.
 
         Raises:
             KafkaError: the id may not be used (53), or is refused.
@@ -543,8 +553,8 @@ class Admin(Blocking):
     ) -> None:
         """Write an abort marker for a producer's open transaction in one partition.
 
-        A `coordinator_epoch` above the coordinator's real epoch does harm: the partition then refuses the
-        coordinator's later markers. -1 is sent as 0. Raises as `abort_hanging_transaction`.
+        Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
+        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging_transaction`.
         """
         self._run(self._admin.write_abort_marker(partition, producer_id, producer_epoch, coordinator_epoch))
 

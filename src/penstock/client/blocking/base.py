@@ -20,7 +20,7 @@ S = TypeVar("S", bound="Blocking")
 class Blocking(ABC):
     """Base class of the blocking clients.
 
-    Coroutines run on the background loop; a forked child may not use it.
+    Each call runs a coroutine on the background loop. A forked child process must make a client of its own.
     """
 
     _this_process = object()
@@ -56,7 +56,7 @@ class Blocking(ABC):
 
     @abstractmethod
     def _twin(self) -> HasInstanceId:
-        """Return the asyncio client that does the work."""
+        """Return the asyncio client that does the work of this blocking client."""
 
     @abstractmethod
     def _start(self) -> None:

@@ -48,8 +48,10 @@ class Consumer(Blocking, Generic[K, V]):
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        group_id: the group that shares the topics and keeps offsets; without it, partitions are assigned.
-        auto_offset_reset: where to begin without a position: ``latest`` (the default) or ``earliest``.
+        group_id: the group that shares the topics and keeps offsets; without it, the application assigns
+            partitions.
+        auto_offset_reset: where to begin without a committed offset: ``latest`` (the default) or
+            ``earliest``.
         enable_auto_commit: whether positions are committed in the background; True by default.
         isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
         max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
@@ -163,7 +165,7 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.seek_to_beginning(*partitions)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Set the positions of some partitions, by default all, behind their last records.
+        """Set the positions of some partitions, by default all, after their last records.
 
         Raises as `seek`.
         """
@@ -197,13 +199,13 @@ class Consumer(Blocking, Generic[K, V]):
     def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
         """Return the next records, of one or more partitions; wait up to `timeout_ms` for the first.
 
-        The list has what is fetched already, at most `max_records` (default ``max.poll.records``).
+        The result has records that are fetched already, at most `max_records` (default ``max.poll.records``).
 
         Raises:
             KafkaError: a topic does not exist, or a position is outside the log and may not be reset.
             CorruptRecordError: a batch is damaged. The position stays before the batch: `seek` past it.
             DeserializationError: a deserializer has raised. The error has the record. The next poll continues
-                behind the record, unless you `seek` to it.
+                after the record, unless you `seek` to it.
             NetworkError: the client has not reached any broker so far.
             PenstockError: the group refuses the member, or an assignor of the application has failed.
         """
@@ -226,7 +228,8 @@ class Consumer(Blocking, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        The batch has about `batch_bytes` bytes, or less. None after `timeout_ms`. Raises as `poll`.
+        The batch has about `batch_bytes` bytes, or less. Returns None if no records come within `timeout_ms`.
+        Raises as `poll`.
         """
         need_arrow("poll_arrow")
         columns = column_names(columns, COLUMN_NAMES)
@@ -240,11 +243,11 @@ class Consumer(Blocking, Generic[K, V]):
                 return batch
 
     def poll_part(self, timeout_ms: float = 1_000.0) -> FetchedPart | None:
-        """Return the record batches of one partition from one response as bytes; None after `timeout_ms`.
+        """Return record batches of one partition, from one response, as bytes; None after `timeout_ms`.
 
         The consumer neither decodes nor checks the bytes. They may hold control batches, batches of aborted
-        transactions (the part lists these), and records before the part's `start`. Use this call to copy
-        batches unchanged. Raises as `poll`.
+        transactions (the result lists these transactions), and records before the result's `start`. Use this
+        call to copy batches unchanged. Raises as `poll`.
         """
         consumer = self._consumer
         deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
@@ -256,7 +259,7 @@ class Consumer(Blocking, Generic[K, V]):
                 return part
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """Yield every record, without an end. The position moves record by record."""
+        """Yield records for ever, and wait for new ones. The position moves with each record."""
         while True:
             if self._consumer.needs_attention:
                 self._attend()
@@ -264,7 +267,7 @@ class Consumer(Blocking, Generic[K, V]):
             self._run(self._consumer.wait(time.monotonic() + ITERATION_POLL_S))
 
     def _attend(self) -> None:
-        """Process the group's pending changes, and call the callbacks in this thread."""
+        """Process pending rebalances of the group, and call the application's callbacks in this thread."""
         consumer = self._consumer
         while (notice := self._run(consumer.notice())) is not None:
             call, confirm = notice
@@ -279,9 +282,10 @@ class Consumer(Blocking, Generic[K, V]):
         self._leave(False)
 
     def commit(self, offsets: Committable | None = None) -> None:
-        """Commit `offsets`, the next to read of each partition; by default the consumer's positions.
+        """Commit `offsets` (the next offset to read of each partition), by default the positions.
 
-        Values are numbers, or `OffsetAndMetadata`. A position is behind the last record returned.
+        Values of `offsets` are numbers, or `OffsetAndMetadata`. A position is the offset after the last
+        record that the consumer has returned.
 
         Raises:
             KafkaError: the group has removed this member (22, 25, 82 or 113), or refuses.
@@ -295,7 +299,7 @@ class Consumer(Blocking, Generic[K, V]):
         offsets: Committable | None = None,
         when_done: WhenDone | None = None,
     ) -> None:
-        """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
+        """Commit in the background, in the order of the calls. `when_done` gets offsets and error.
 
         The background thread calls `when_done`, with None as the error after a success. Raises ConfigError
         without ``group.id``.
@@ -324,9 +328,9 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(_on_loop(self._consumer.group_metadata))
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the next offset to read of each assigned partition: behind the last record returned.
+        """Return each assigned partition's next offset to read, which follows the last record returned.
 
-        Partitions of which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
+        Partitions from which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
         """
         return self._run(_on_loop(self._consumer.positions))
 

@@ -45,12 +45,13 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than requested.
+        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more records than
+            requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
-    `penstock.client.ShareConsumerOptions` describes all of them. Where a group begins, how long a record is
-    locked and how often it is delivered are settings of the group: `share.auto.offset.reset`,
+    `penstock.client.ShareConsumerOptions` describes all of them. The offset at which a group begins, how long
+    a record is locked and how often it is delivered are settings of the group: `share.auto.offset.reset`,
     `share.record.lock.duration.ms`, `share.delivery.count.limit`.
 
     Only one thread may use a share consumer at a time; heartbeats continue in the background. Share groups
@@ -174,9 +175,9 @@ class ShareConsumer(Blocking, Generic[K, V]):
                 return batch
 
     def _begin_poll(self, deadline: float) -> bool:
-        """Accept the last poll's records (implicit mode), or check that all are acknowledged; send renewals.
+        """In implicit mode, accept the last poll's records; else check that each is acknowledged.
 
-        Returns True if the next poll must return the renewed records again.
+        Also send lock renewals. Returns True if the next poll must return the renewed records again.
         """
         consumer = self._consumer
         consumer.begin_poll()
@@ -190,9 +191,9 @@ class ShareConsumer(Blocking, Generic[K, V]):
             call()
 
     def __iter__(self) -> Iterator[ShareRecord[K, V]]:
-        """Yield every record, without an end.
+        """Yield records for ever, and wait for new ones.
 
-        In implicit mode, asking for the next record accepts the last.
+        In implicit mode, asking for the next record accepts the one before.
         """
         consumer = self._consumer
         while True:
@@ -218,7 +219,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
         and the next poll returns the records again.
 
         Raises:
-            ConfigError: implicit mode; a record that this consumer does not hold; no such type.
+            ConfigError: the mode is implicit, the consumer has no lock on a record, or there is no such type.
         """
         self._consumer.acknowledge(what, type)
 
@@ -229,7 +230,9 @@ class ShareConsumer(Blocking, Generic[K, V]):
         last: int,
         type: AcknowledgeType | str = AcknowledgeType.ACCEPT,
     ) -> None:
-        """Acknowledge the offsets from `first` to `last`, both inclusive, all of which this consumer holds.
+        """Acknowledge the offsets from `first` to `last`, both inclusive.
+
+        This consumer must hold the locks of all.
 
         Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
         possible this way. Raises as `acknowledge`.
@@ -237,7 +240,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
         self._consumer.acknowledge_offsets(partition, first, last, type)
 
     def commit(self, timeout_ms: float | None = None) -> dict[TopicPartition, PenstockError | None]:
-        """Send acknowledgements, and wait for the answers; return None or the error for each partition.
+        """Send acknowledgements and wait for the responses; return a dict from partition to error or None.
 
         In implicit mode this accepts the records of the last poll. The call waits for `timeout_ms` at most,
         by default ``default.api.timeout.ms``.

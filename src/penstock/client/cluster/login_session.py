@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 SESSION_PARTS = (0.85, 0.95)
-"""The fractions of a session between which the client authenticates again, at random as in Java, so that
-clients do not all authenticate at the same time."""
+"""The fractions of a session's lifetime between which the client authenticates again. It chooses the time at
+random, as Java does, so that clients do not all authenticate at once."""
 
 REAUTHENTICATION_S_MIN = 1.05
 """The minimum time in seconds between two authentications, since brokers refuse a second one within one
@@ -25,7 +25,7 @@ second."""
 
 
 class Requests(Protocol):
-    """The methods of a connection that its session calls. Requests sent `at_once` are not held back."""
+    """The interface of a connection that its SASL session uses. Requests sent `at_once` are not held back."""
 
     def request(
         self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
@@ -52,7 +52,10 @@ class LoginSession:
     """The SASL session of one connection, and the requests held back while it authenticates again."""
 
     def __init__(self, connection: Requests, log_in: Callable[[], Awaitable[None]]) -> None:
-        """Create a session without an end. `log_in` authenticates the connection again, and calls `keep`."""
+        """Create a session without an end.
+
+        `log_in` authenticates the connection again, and must call `keep`.
+        """
         self.lifetime_s = 0.0
         """The length of the session that the broker has granted, in seconds; 0 for no end."""
         self.ends_at: float | None = None
@@ -66,7 +69,7 @@ class LoginSession:
         self._task: asyncio.Task[None] | None = None
 
     def keep(self, lifetime_ms: int) -> None:
-        """Note the lifetime of a session (0: no end), and schedule the next authentication before its end."""
+        """Record a session's lifetime (0: no end), and schedule the next authentication before its end."""
         self.end()
         self.ends_at = None
         if lifetime_ms > 0:

@@ -28,11 +28,11 @@ NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
 """The number of responses in a row with a topic's former id that are ignored as stale. The next one is
-accepted: the cluster was then set back to an earlier state."""
+accepted, since the cluster may have been restored to an earlier state."""
 
 
 class BrokerNode(NamedTuple):
-    """A broker of the cluster."""
+    """A broker of the cluster: node id, host, port and rack."""
 
     node_id: int
     host: str
@@ -57,7 +57,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """A topic, and its partitions by number."""
+    """A topic's metadata, with a dict from partition number to partition."""
 
     name: str
     partitions: Mapping[int, PartitionInfo]
@@ -125,7 +125,7 @@ class ClusterMetadata:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Return True if a stale broker has sent the id that a topic had before it was created anew."""
+        """Return True if a response has the id that a topic had before it was created anew: it is stale."""
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False
@@ -152,7 +152,7 @@ class ClusterMetadata:
     def note_leader(
         self, where: TopicPartition, leader: int, leader_epoch: int, node: BrokerNode | None
     ) -> bool:
-        """Note a partition's leader from a response of another API (KIP-951), if its leader epoch is newer.
+        """Store a partition's leader from another API's response (KIP-951), if its leader epoch is newer.
 
         Returns True if the leader can be asked now. `node` is the leader's address, or None.
         """

@@ -45,7 +45,7 @@ log = logger_named("penstock.client")
 
 
 class Connected(Protocol):
-    """The parts of a client that pushing metrics uses."""
+    """The interface of a client that the metrics push uses."""
 
     @property
     def config(self) -> ClientConfig: ...
@@ -61,7 +61,10 @@ class Connected(Protocol):
 
 
 class MetricsPush:
-    """The metrics push of one client. `snapshot` returns its statistics, `dice` a number from 0 to 1."""
+    """Pushes the metrics of one client.
+
+    `snapshot` returns its statistics, `dice` a random number from 0 to 1.
+    """
 
     def __init__(
         self,

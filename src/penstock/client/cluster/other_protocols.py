@@ -28,7 +28,7 @@ HTTP = "speaks HTTP: bootstrap.servers takes the port of a Kafka broker"
 
 
 class Requester(Protocol):
-    """A connection that sends requests and can be closed."""
+    """The interface of a connection that the tests for other protocols use."""
 
     def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
         """Send a request, and return the future of its response."""

@@ -47,7 +47,7 @@ class SecuredOpener:
     """Opens and authenticates the connections of one client."""
 
     def __init__(self, settings: SecuritySettings, config: ClientConfig, memory: ReusedMemory) -> None:
-        """Read the certificates.
+        """Read the certificates of the security settings.
 
         Raises ConfigError if they cannot be used, MissingDependencyError if a library is not installed.
         """
@@ -108,7 +108,9 @@ class SecuredOpener:
         return connection
 
     async def authenticate(self, connection: Connection, versions: NodeVersions) -> None:
-        """Authenticate a connection by SASL, for the first time or again. Do nothing without credentials.
+        """Authenticate a connection with SASL, for the first time or again.
+
+        Do nothing without credentials.
 
         Raises:
             AuthenticationError: the broker refuses, or does not prove its identity. The connection is closed.

@@ -1,1 +1,1 @@
-"""Fetching: positions, Fetch requests, and records or Arrow columns out of their responses."""
+"""Fetching: positions, Fetch requests, and decoding of the responses into records or Arrow columns."""

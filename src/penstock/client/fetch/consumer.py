@@ -54,14 +54,15 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 BREATH_S = 0.02
-"""The time in seconds for which ``async for`` runs before other tasks of the event loop can run."""
+"""The time in seconds after which ``async for`` lets other tasks of the event loop run."""
 
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
 """Methods that are called for each record or poll, and only by the consumer classes themselves."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
-"""The size in bytes from which fetched records are decoded in another thread. The first ones always are."""
+"""The size in bytes from which fetched records are decoded in another thread. The first fetched records
+always are."""
 
 
 WhenDone = Callable[[Committable, "PenstockError | None"], object]
@@ -84,8 +85,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        group_id: the group that shares the topics and keeps offsets; without it, partitions are assigned.
-        auto_offset_reset: where to begin without a position: ``latest`` (the default) or ``earliest``.
+        group_id: the group that shares the topics and keeps offsets; without it, the application assigns
+            partitions.
+        auto_offset_reset: where to begin without a committed offset: ``latest`` (the default) or
+            ``earliest``.
         enable_auto_commit: whether positions are committed in the background; True by default.
         isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
         max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
@@ -231,9 +234,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
         Callbacks get a list of partitions and run inside `poll`, or any other call that waits for records;
         they may be coroutine functions. The list has the partitions that change with
-        ``group.protocol=consumer``, or with ``cooperative-sticky`` alone; otherwise all of them. `on_revoked`
-        is the last chance to commit. When partitions are lost, it is too late: `on_lost` is called, or
-        `on_revoked` without it.
+        ``group.protocol=consumer``, or with ``cooperative-sticky`` as the only assignor; otherwise all
+        partitions. `on_revoked` is the last chance to commit. When partitions are lost, it is too late to
+        commit: `on_lost` is called, or `on_revoked` if there is no `on_lost`.
 
         Raises:
             ConfigError: no ``group.id``; no topic; an invalid pattern; partitions are assigned.
@@ -256,7 +259,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read more partitions, from the group's committed offsets on. The group calls this method."""
+        """Read more partitions, beginning at the group's committed offsets. The group calls this method."""
         for tp in partitions:
             self._fetched.positions[tp] = COMMITTED
 
@@ -285,7 +288,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._fetched.consumed()
 
     def progress(self) -> object:
-        """Return a value that differs after each call that has returned records."""
+        """Return a value that changes with each call that returns records to the application."""
         return self._fetched.progress()
 
     def wake_up(self) -> None:
@@ -298,7 +301,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
         """Return the callback for the group's next pending change, or None, and a function to await after it.
 
-        Returns None in place of the pair if no change is pending. Raises as `poll`.
+        Returns None instead of the pair if no change is pending. Raises as `poll`.
         """
         self._fetched.come_back()
         group = self._group
@@ -312,7 +315,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         )
 
     async def _attend(self) -> None:
-        """Process the group's pending changes, and call or await the callbacks."""
+        """Process pending rebalances of the group, and call or await the application's callbacks."""
         while (notice := await self.notice()) is not None:
             call, confirm = notice
             try:
@@ -373,13 +376,13 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
         """Return the next records, of one or more partitions; wait up to `timeout_ms` for the first.
 
-        The list has what is fetched already, at most `max_records` (default ``max.poll.records``).
+        The result has records that are fetched already, at most `max_records` (default ``max.poll.records``).
 
         Raises:
             KafkaError: a topic does not exist, or a position is outside the log and may not be reset.
             CorruptRecordError: a batch is damaged. The position stays before the batch: `seek` past it.
             DeserializationError: a deserializer has raised. The error has the record. The next poll continues
-                behind the record, unless you `seek` to it.
+                after the record, unless you `seek` to it.
             NetworkError: the client has not reached any broker so far.
             PenstockError: the group refuses the member, or an assignor of the application has failed.
         """
@@ -412,7 +415,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        The batch has about `batch_bytes` bytes, or less. None after `timeout_ms`. Raises as `poll`.
+        The batch has about `batch_bytes` bytes, or less. Returns None if no records come within `timeout_ms`.
+        Raises as `poll`.
         """
         need_arrow("poll_arrow")
         names = column_names(columns, COLUMN_NAMES)
@@ -471,7 +475,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     def part_now(self) -> FetchedPart | None:
         """Return one partition's fetched record batches as bytes, or None. Any thread may call this method.
 
-        The first batch may begin before the position, which is the `start` of the part. Raises as `poll`.
+        The first batch may begin before the consumer's position, which is the `start` of the result. Raises
+        as `poll`.
         """
         return self._fetched.part_now()
 
@@ -552,7 +557,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                     self._fetched.fetcher.start(Cursor(tp, position, None, size_max, topic_id))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
-        """Yield every record, without an end. The position moves record by record."""
+        """Yield records for ever, and wait for new ones. The position moves with each record."""
         clock = time.monotonic
         breathe_at = clock() + BREATH_S
         while True:
@@ -596,7 +601,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             self.seek(tp, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Set the positions of some partitions, by default all, behind their last records.
+        """Set the positions of some partitions, by default all, after their last records.
 
         Raises as `seek`.
         """
@@ -705,7 +710,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the offset for a marker such as `COMMITTED` in each partition, and note topic ids."""
+        """Return the offset for a marker such as `COMMITTED` in each partition, and store topic ids."""
         client = self._client
         if marker != COMMITTED:
             topics = {tp.topic for tp in unknown}
@@ -727,9 +732,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets that the group has
 
     async def commit(self, offsets: Committable | None = None) -> None:
-        """Commit `offsets`, the next to read of each partition; by default the consumer's positions.
+        """Commit `offsets` (the next offset to read of each partition), by default the positions.
 
-        Values are numbers, or `OffsetAndMetadata`. A position is behind the last record returned.
+        Values of `offsets` are numbers, or `OffsetAndMetadata`. A position is the offset after the last
+        record that the consumer has returned.
 
         Raises:
             KafkaError: the group has removed this member (22, 25, 82 or 113), or refuses.
@@ -744,7 +750,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         offsets: Committable | None = None,
         when_done: WhenDone | None = None,
     ) -> None:
-        """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
+        """Commit in the background, in the order of the calls. `when_done` gets offsets and error.
 
         The event loop calls `when_done`. Raises ConfigError without ``group.id``.
         """
@@ -772,9 +778,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._group_of("group_metadata()").metadata()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the next offset to read of each assigned partition: behind the last record returned.
+        """Return each assigned partition's next offset to read, which follows the last record returned.
 
-        Partitions of which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
+        Partitions from which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
         """
         return dict(self._group_of("positions()").positions())
 

@@ -75,7 +75,7 @@ class FetchedRecords(Generic[K, V]):
         self.positions: dict[TopicPartition, int] = {}
         """The next offset to return of each partition, or a marker such as `COMMITTED` before its look-up."""
         self.topic_ids: dict[TopicPartition, bytes] = {}
-        """The topic id of each position. A position set by a seek has none until fetching begins."""
+        """The topic id of each position. A position set by a seek has no topic id until fetching begins."""
         self.is_out_of_range = False
         """True if a position was outside its log. The topic may then be a new one that the metadata do not
         have yet."""
@@ -88,7 +88,7 @@ class FetchedRecords(Generic[K, V]):
         self._polls = 0
         self._deserialize = deserializers_of(config)
         self.counted: dict[TopicPartition, PartitionCounters] = {}
-        """The counters of records that were returned, by assigned partition."""
+        """A dict from assigned partition to the counters of records that were returned."""
         self.counted_in_all = PartitionCounters()
 
     @property
@@ -156,7 +156,7 @@ class FetchedRecords(Generic[K, V]):
         }
 
     def progress(self) -> object:
-        """Return a value that differs after each call that has returned records."""
+        """Return a value that changes with each call that returns records to the application."""
         reading = self._reading
         return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
@@ -170,7 +170,7 @@ class FetchedRecords(Generic[K, V]):
         return finished
 
     def come_back(self) -> None:
-        """Note that the application calls again, so that it has processed all records returned before."""
+        """Record that the application calls again. It has then processed all records returned before."""
         self._polls += 1
         self._is_iterating = False
         if self._before:
@@ -213,10 +213,10 @@ class FetchedRecords(Generic[K, V]):
     def _deserialized(
         self, reading: RowReading, taken: list[Record], *, is_first: bool
     ) -> tuple[list[Record[K, V]], bool]:
-        """Return the records, deserialized, up to the first that fails, and True if one has failed.
+        """Return the records, deserialized, up to the first that fails, and True if a record has failed.
 
         The next poll begins with the record that failed. But if the first record of a poll fails, the
-        deserializer's error is raised, and the next poll begins behind that record.
+        deserializer's error is raised, and the next poll begins after that record.
         """
         assert self._deserialize is not None
         index = reading.index - len(taken)
@@ -234,7 +234,7 @@ class FetchedRecords(Generic[K, V]):
         return made, False
 
     def _row_reading(self) -> RowReading | None:
-        """Return a reader with decoded records, of the current or the next fetched part; None without any."""
+        """Return a reader of decoded records, of the current or the next fetched part, or None."""
         reading = self._reading
         while not isinstance(reading, RowReading) or reading.is_done:
             if isinstance(reading, RowReading):
@@ -328,8 +328,8 @@ class FetchedRecords(Generic[K, V]):
     def part_now(self) -> FetchedPart | None:
         """Return the fetched record batches of one partition as bytes, or None if nothing has been fetched.
 
-        Any thread may call this method. The first batch may begin before the position, which is the `start`
-        of the part. Raises KafkaError as `poll`.
+        Any thread may call this method. The first batch may begin before the consumer's position, which is
+        the `start` of the result. Raises KafkaError as `poll`.
         """
         self.come_back()
         part = self._part_to_read(bytes)
@@ -343,7 +343,7 @@ class FetchedRecords(Generic[K, V]):
         """Return the fetched records to read next, or None.
 
         `kind` is the class of the reader that will read them. If a reader of another class has begun with
-        some fetched records, the rest of these is returned again.
+        some fetched records, the records that it has not read are returned again.
         """
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):

@@ -60,7 +60,10 @@ member, or not its epoch."""
 
 
 class ConsumerMembership:
-    """The state of one member. Times are milliseconds of a monotonic clock. `make_id` returns member ids."""
+    """The state machine of one group member (KIP-848). Times are milliseconds of a monotonic clock.
+
+    `make_id` returns member ids.
+    """
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class ConsumerMembership:
         self.phase = Phase.OUT
         self.member_id = make_id()
         self.generation = JOIN_EPOCH
-        """The member epoch."""
+        """The member epoch (KIP-848), under which commits are sent."""
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
         self.error: PenstockError | None = None
@@ -81,7 +84,7 @@ class ConsumerMembership:
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
         """The error code for commits after the membership was lost, as the coordinator gave it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for error messages."""
+        """A function that returns the name of a node for error messages."""
         self._make_id = make_id
         self._subscription = WantedTopics()
         self._heartbeats = Heartbeats(settings)
@@ -116,11 +119,11 @@ class ConsumerMembership:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, as of the last change that it was notified of."""
+        """The partitions that the application has, after the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had continuously since a member epoch."""
+        """Return the partitions that the application has had continuously since the given member epoch."""
         return self._ownership.kept_since(generation)
 
     @property
@@ -148,7 +151,7 @@ class ConsumerMembership:
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata must be fresh: this member's own, since the broker assigns partitions."""
+        """The topics whose metadata must be fresh: this member's only, as the broker assigns partitions."""
         return set(self._subscription.names)
 
     # -- what the application does
@@ -169,17 +172,17 @@ class ConsumerMembership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """Note that the application has asked for records, so that ``max.poll.interval.ms`` starts again."""
+        """Record that the application has asked for records: ``max.poll.interval.ms`` starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
+        """Record that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
+        """Record that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
@@ -208,7 +211,7 @@ class ConsumerMembership:
         return change
 
     def confirm(self, change: AssignmentChange, now: float) -> None:
-        """Note that the application has been notified of `change`, and that its callback has returned."""
+        """Record that the application has been notified of `change`, and that its callback has returned."""
         self._ownership.confirm(change, self.generation)
         self._target.note_owned(self.owned)
         if self._target.is_known and not self._is_leaving and not self._ownership.is_lost:
@@ -225,7 +228,7 @@ class ConsumerMembership:
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
-        """Return the error that the next poll raises, or None, and clear it.
+        """Return the error that the next poll must raise, or None, and clear that error.
 
         The member tries again at the poll after that, except after a fencing, whose error stays.
         """
@@ -245,7 +248,7 @@ class ConsumerMembership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Act on fresh metadata: only time advances, because the broker assigns partitions."""
+        """Process fresh metadata. Only the time advances, because the broker assigns the partitions."""
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
@@ -263,7 +266,7 @@ class ConsumerMembership:
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
+        """Act on a request's response, or on its error if it has failed. Ignore late and repeated ones."""
         call = self._in_flight.take(ticket)
         if call is None or self.phase is Phase.OUT:
             return
@@ -288,7 +291,7 @@ class ConsumerMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
+        """The latest time (ms) at which the driver must call `advance`; `NEVER` if no call is needed."""
         if self.phase in (Phase.OUT, Phase.FENCED):
             return NEVER
         times = [self._poll.deadline if not self._is_leaving else NEVER]
@@ -473,7 +476,7 @@ class ConsumerMembership:
         self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """Act on a request that failed without a response, or for a reason other than the member."""
+        """Act on a request without a response, or with an error that does not concern this member."""
         if isinstance(call, NameTopics):
             self._named({}, now)
             return
@@ -529,7 +532,7 @@ class ConsumerMembership:
         self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
 
     def _go(self) -> None:
-        """Send the heartbeat that leaves the group, if the coordinator may have the member."""
+        """Send the heartbeat that leaves the group, unless the coordinator cannot have this member."""
         self._in_flight.forget(ConsumerGroupHeartbeatRequest, NameTopics)
         if self._is_sent and self.coordinator is not None:
             request = self._heartbeats.farewell(self.member_id)

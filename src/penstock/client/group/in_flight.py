@@ -8,7 +8,10 @@ from penstock.client.group.requests import Call, Outgoing
 
 
 class InFlight:
-    """Requests by ticket: a number that is passed back with the response. Unknown tickets are ignored."""
+    """The requests of a group member that await responses, by ticket. Unknown tickets are ignored.
+
+    A ticket is a number that is passed back with the response.
+    """
 
     def __init__(self) -> None:
         self.outbox: list[Outgoing] = []
@@ -30,7 +33,7 @@ class InFlight:
         return any(isinstance(call, kind) for call in self._calls.values())
 
     def forget(self, *kinds: type) -> None:
-        """Drop requests of these classes, so that their responses are ignored."""
+        """Drop requests of the given classes, so that their responses are ignored."""
         self.keep(lambda call: not isinstance(call, kinds))
 
     def keep(self, is_kept: Callable[[Call], bool]) -> None:

@@ -10,11 +10,11 @@ from penstock.model import TopicPartition
 
 
 class Leadership:
-    """The members of the group, and the partition counts that the current assignment is based on."""
+    """A leader's data about its group: all members, and the partition counts of the current assignment."""
 
     def __init__(self) -> None:
         self.members: Mapping[str, Subscription] = {}
-        """The subscriptions of all members, by member id."""
+        """A dict from member id to the member's subscription, for all members."""
         self.counts: Mapping[str, int] | None = {}
         """The number of partitions of each topic at the last assignment; None before this leader has the
         counts."""

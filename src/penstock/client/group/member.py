@@ -42,7 +42,10 @@ M = TypeVar("M", bound=Driven)
 
 
 class MembershipDriver(Generic[M]):
-    """Drives one membership. It calls `on_change` whenever the application may have to act."""
+    """Sends one membership's requests, and sets its timers.
+
+    Calls `on_change` when the application must act.
+    """
 
     def __init__(
         self,
@@ -59,10 +62,10 @@ class MembershipDriver(Generic[M]):
         self._coordinator = coordinator
         self._on_change = on_change
         self._is_alive = is_alive
-        """Returns True if the application has taken records since the last call."""
+        """A function that returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
-        """Returns the topics that match the client's pattern, by fresh metadata; None without such a
-        pattern."""
+        """A function that returns the topics that match the client's pattern, by fresh metadata; None without
+        such a pattern."""
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None

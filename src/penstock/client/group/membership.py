@@ -1,8 +1,8 @@
 """The sans-I/O core of a member by the classic protocol: decides what to ask the coordinator.
 
 The driver takes requests from `outbox`, passes every outcome to `answered` once, calls `advance` at
-`wake_at`, and asks `next_change` for changes to notify the application of. Clocks, sockets and random numbers
-belong to the driver (`penstock.client.group.member`, and the simulation in the tests).
+`wake_at`, and calls `next_change` for changes to notify the application of. Clocks, sockets and random
+numbers belong to the driver (`penstock.client.group.member`, and the simulation in the tests).
 
 Two halves of the state change independently. The coordinator's half (`phase`) changes while the application
 works; the application's half is `ownership.Ownership`.
@@ -61,7 +61,10 @@ from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 class Membership:
-    """The state of one member. Times are milliseconds of a monotonic clock."""
+    """The state machine of one group member, for the classic protocol.
+
+    Times are milliseconds of a monotonic clock.
+    """
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Membership:
         self._assignor: Assignor | None = None
         self._heartbeat_at = NEVER
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for error messages."""
+        """A function that returns the name of a node for error messages."""
 
     @property
     def outbox(self) -> list[Outgoing]:
@@ -109,11 +112,11 @@ class Membership:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, as of the last change that it was notified of."""
+        """The partitions that the application has, after the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had continuously since a generation."""
+        """Return the partitions that the application has had continuously since the given generation."""
         return self._ownership.kept_since(generation)
 
     @property
@@ -155,17 +158,17 @@ class Membership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """Note that the application has asked for records, so that ``max.poll.interval.ms`` starts again."""
+        """Record that the application has asked for records: ``max.poll.interval.ms`` starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
+        """Record that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
+        """Record that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
@@ -181,7 +184,7 @@ class Membership:
         return self._ownership.next_change(self._to_revoke())
 
     def confirm(self, change: AssignmentChange, now: float) -> None:
-        """Note that the application has been notified of `change`, and that its callback has returned."""
+        """Record that the application has been notified of `change`, and that its callback has returned."""
         if self._ownership.confirm(change, self.generation):
             self._ask_rejoin("what was revoked can be handed on")
         self.advance(now)
@@ -192,7 +195,7 @@ class Membership:
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
-        """Return the error that the next poll raises, or None, and clear it.
+        """Return the error that the next poll must raise, or None, and clear that error.
 
         The member tries again at the poll after that, except after a fencing, whose error stays.
         """
@@ -239,7 +242,7 @@ class Membership:
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
+        """Act on a request's response, or on its error if it has failed. Ignore late and repeated ones."""
         call = self._in_flight.take(ticket)
         if call is None:
             return
@@ -266,7 +269,7 @@ class Membership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
+        """The latest time (ms) at which the driver must call `advance`; `NEVER` if no call is needed."""
         times = [NEVER]
         if self.phase in (Phase.OUT, Phase.FENCED) or self._is_leaving:
             return NEVER
@@ -414,7 +417,7 @@ class Membership:
             self._judge(answer.error_code, now)
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """Act on a request that failed without a response, or for a reason other than the member."""
+        """Act on a request without a response, or with an error that does not concern this member."""
         if isinstance(call, LeaveGroupRequest) or self.phase is Phase.OUT:
             return
         is_passing = isinstance(error, (NetworkError, RequestTimeoutError)) or (
@@ -432,7 +435,7 @@ class Membership:
             self._fail(error)
 
     def _judge(self, code: int, now: float) -> None:
-        """Act on an error code of the coordinator (protocol facts, section 10)."""
+        """Act on an error code of the coordinator: join again, find the coordinator, wait, or fail."""
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._lose("the coordinator does not have the member any more", keeps_id=False)
         elif code == ErrorCode.ILLEGAL_GENERATION:
@@ -473,7 +476,7 @@ class Membership:
             self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _ask_rejoin(self, reason: str) -> None:
-        """Note that the member must join again, as soon as the application's partitions allow it."""
+        """Record that the member must join again, as soon as the application's partitions allow it."""
         self.rejoin_reason = reason
         if self.phase is Phase.ASSIGNING:
             self._in_flight.forget(CountPartitions, HeartbeatRequest)

@@ -16,11 +16,11 @@ NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 class Ownership:
-    """The partitions of one member, as of the last change that its application was notified of."""
+    """The partitions of one member, after the last change that its application was notified of."""
 
     def __init__(self) -> None:
         self.owned = NOTHING
-        """The partitions that the application has, as of the last change it was notified of."""
+        """The partitions that the application has, after the last change that it was notified of."""
         self.granted: frozenset[TopicPartition] | None = None
         """An assignment of which the application has not been notified yet, or None."""
         self.is_lost = False
@@ -61,7 +61,7 @@ class Ownership:
         """Apply `change` after the application has been notified; return True if the member must join again.
 
         The member must join again if it revoked partitions before this assignment: the group can then assign
-        these to other members.
+        the revoked partitions to other members.
         """
         if change.kind is ChangeKind.LOST:
             self.is_lost = False
@@ -81,7 +81,7 @@ class Ownership:
         return False
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had continuously since a generation."""
+        """Return the partitions that the application has had continuously since the given generation."""
         return frozenset(tp for tp in self.owned if self._since.get(tp, generation + 1) <= generation)
 
 
@@ -98,7 +98,7 @@ class AssignmentTarget:
         self._assigned: dict[bytes, frozenset[int]] = {}
         self._names: dict[bytes, str] = {}
         self._owned_ids: dict[str, bytes] = {}
-        """The topic ids of the application's partitions, by topic name."""
+        """A dict from topic name to topic id, for the application's partitions."""
 
     def set(self, assignment: Assignment | None) -> None:
         """Replace the assignment. None means an empty one."""
@@ -117,7 +117,7 @@ class AssignmentTarget:
         self.is_known = False
 
     def learn(self, names: Mapping[bytes, str]) -> None:
-        """Add names of assigned topics, by their ids."""
+        """Add names of assigned topics, as a dict from topic id to name."""
         self._names.update({topic_id: name for topic_id, name in names.items() if topic_id in self._assigned})
 
     @property
@@ -140,7 +140,7 @@ class AssignmentTarget:
         )
 
     def note_owned(self, owned: Iterable[TopicPartition]) -> None:
-        """Note the topic ids of the partitions that the application has now."""
+        """Store the topic ids of the partitions that the application has now."""
         topics = {tp.topic for tp in owned}
         ids = {
             name: topic_id

@@ -1,4 +1,4 @@
-"""The choice of a consumer's group protocol, classic or KIP-848, by its option and its brokers."""
+"""Chooses a consumer's group protocol, classic or KIP-848, from its option and its brokers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ProtocolChoice:
         self._client = client
         self._option = option
         self.speaks_consumer = option == CONSUMER
-        """True if the protocol is that of KIP-848. It is valid after `decide`."""
+        """True if the protocol is that of KIP-848. The value is valid after `decide`."""
         self._is_decided = option != AUTO
         self._has_switched = False
         """True if the protocol was switched since the consumer was last a member."""
@@ -53,14 +53,14 @@ class ProtocolChoice:
             )
 
     def joined(self) -> None:
-        """Note that the consumer has joined, which confirms the protocol."""
+        """Record that the consumer has joined, which confirms the protocol."""
         self._has_switched = False
 
     def switches_after(self, error: PenstockError) -> bool:
         """Switch to the other protocol if `error` rules this one out; return True if it was switched.
 
-        Only ``auto`` switches, and only once: if the group uses the other protocol, or the coordinator does
-        not support this one.
+        Only ``auto`` switches, and only once: if the group uses the other protocol, or if the coordinator
+        does not support the current one.
         """
         if self._option != AUTO or self._has_switched:
             return False

@@ -213,7 +213,7 @@ class Heartbeats:
         self._sent = None
 
     def has_sent(self, subscription: WantedTopics) -> bool:
-        """Return True if the coordinator has this subscription, by the last heartbeat that was sent."""
+        """Return True if the coordinator has this subscription from an earlier heartbeat."""
         return self._sent == subscription
 
     def compose(

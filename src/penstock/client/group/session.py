@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.client.statistics import GroupStatistics
 
 Callback = Callable[[list[TopicPartition]], object]
-"""A function that gets a list of partitions which are assigned, revoked or lost."""
+"""A function of the application that gets a list of partitions that were assigned, revoked or lost."""
 
 LAST_COMMIT_MS = 5_000.0
 """The time in milliseconds that a revocation, or closing, waits for the automatic commit."""
@@ -72,12 +72,12 @@ class Callbacks(NamedTuple):
 
 
 class Holder(Protocol):
-    """The methods of a consumer that its group calls."""
+    """The interface of a consumer that its group session uses."""
 
     needs_attention: bool
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read more partitions, from the group's committed offsets on."""
+        """Read more partitions, beginning at the group's committed offsets."""
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop reading partitions that the group has taken away."""
@@ -183,7 +183,7 @@ class GroupSession:
     async def _switch_protocol(
         self, member: MembershipDriver[StateMachine], error: PenstockError
     ) -> MembershipDriver[StateMachine] | None:
-        """Join the group by the other protocol after a refusal; return the new member's driver, or None."""
+        """Join the group with the other protocol after a refusal; return the new member's driver, or None."""
         name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
         log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
         self._member = None
@@ -192,7 +192,7 @@ class GroupSession:
         return self._member
 
     async def confirm(self, notice: Notice) -> None:
-        """Note that the application has been notified of a change, and apply it to the consumer."""
+        """Record that the application has been notified of a change, and apply it to the consumer."""
         assert self._member is not None
         change, member = notice.change, self._member
         if change.kind is ChangeKind.REVOKED:
@@ -330,7 +330,7 @@ class GroupSession:
             self._holder.wake_up()
 
     def poll_begins(self) -> None:
-        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
+        """Record that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         if self._member is not None:
             self._member.membership.poll_begins(self._member.now)
             self._member.pump()
@@ -405,13 +405,13 @@ class GroupSession:
         return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
-        """Note that the application has set a position: a later commit may then move backwards."""
+        """Record that the application has set a position: a later commit may then move backwards."""
         self._sought[tp] = object()
 
     def _identify(self, before: MemberIdentity | None, partitions: set[TopicPartition]) -> MemberIdentity:
         """Return the identity for committing `partitions`, or raise KafkaError if the member may not.
 
-        After a rebalance since the identity `before`, the member must have kept all of them.
+        If there was a rebalance since the identity `before`, the member must have kept all these partitions.
         """
         if not self.is_subscribed:
             return MemberIdentity()
@@ -484,7 +484,7 @@ class GroupSession:
         task.add_done_callback(finish)
 
     def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the offsets that differ from the committed ones."""
+        """Return those of the given offsets that differ from the group's committed offsets."""
         return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:

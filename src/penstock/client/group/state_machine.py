@@ -18,7 +18,7 @@ from penstock.model import TopicPartition
 
 
 class Phase(Enum):
-    """The member's state at the coordinator, as of its last answer."""
+    """The member's state at the coordinator, after the coordinator's last answer."""
 
     OUT = "not in the group, and not asked to be"
     UNJOINED = "about to join"
@@ -30,14 +30,14 @@ class Phase(Enum):
 
 
 class Driven(Protocol):
-    """The methods of a member's state machine that its driver calls, in any kind of group.
+    """The interface of a member's state machine that its driver uses, for all kinds of groups.
 
     Times are milliseconds of a monotonic clock.
     """
 
     timeouts: Timeouts
     name_of: Callable[[int | None], object]
-    """Returns the name of a node for error messages."""
+    """A function that returns the name of a node for error messages."""
 
     @property
     def settings(self) -> MemberSettings:
@@ -45,7 +45,7 @@ class Driven(Protocol):
 
     @property
     def phase(self) -> Phase:
-        """The member's state at the coordinator."""
+        """The member's state at the coordinator: for example out of the group, joining, or stable."""
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Driven(Protocol):
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata must be fresh."""
+        """The topics whose metadata the driver must keep fresh."""
 
     @property
     def outbox(self) -> list[Outgoing]:
@@ -61,13 +61,13 @@ class Driven(Protocol):
 
     @property
     def wake_at(self) -> float:
-        """The time at which `advance` must be called at the latest."""
+        """The latest time (ms) at which `advance` must be called."""
 
     def take_requests(self) -> list[Outgoing]:
         """Return the requests to be sent, and empty the outbox."""
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Act on the response to a request, or the error in its place."""
+        """Act on a request's response, or on its error if it has failed."""
 
     def advance(self, now: float) -> None:
         """Queue the requests that are due by `now`."""
@@ -76,10 +76,10 @@ class Driven(Protocol):
         """Set the topics to subscribe to."""
 
     def polled(self, now: float) -> None:
-        """Note that the application has asked for records."""
+        """Record that the application has asked for records."""
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Act on the partition counts of fresh metadata."""
+        """Process the partition counts of topics after a refresh of the metadata."""
 
 
 class StateMachine(Driven, Protocol):
@@ -99,7 +99,7 @@ class StateMachine(Driven, Protocol):
 
     @property
     def lost_by(self) -> int:
-        """The error code for commits after the membership was lost."""
+        """The error code that commits get after the membership was lost."""
 
     @property
     def is_member(self) -> bool:
@@ -118,10 +118,10 @@ class StateMachine(Driven, Protocol):
         """True if there is a change to notify the application of, or an error to raise."""
 
     def poll_begins(self, now: float) -> None:
-        """Note that the application waits for records."""
+        """Record that the application waits for records."""
 
     def poll_ends(self, now: float) -> None:
-        """Note that a poll has returned, with or without records."""
+        """Record that a poll has returned, with or without records."""
 
     def leave(self, now: float) -> None:
         """Begin to leave the group, after the application has given up its partitions."""
@@ -130,10 +130,10 @@ class StateMachine(Driven, Protocol):
         """Return the next change to notify the application of, or None."""
 
     def confirm(self, change: AssignmentChange, now: float) -> None:
-        """Note that the application has been notified of a change."""
+        """Record that the application has been notified of a change."""
 
     def take_error(self) -> PenstockError | None:
-        """Return the error that the next poll raises, or None, and clear it."""
+        """Return the error that the next poll must raise, or None, and clear that error."""
 
     def refused(self, code: int, generation: int, now: float) -> None:
         """Act on an error about the member in a response to OffsetCommit or OffsetFetch.
@@ -142,4 +142,4 @@ class StateMachine(Driven, Protocol):
         """
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had continuously since a generation."""
+        """Return the partitions that the application has had continuously since the given generation."""

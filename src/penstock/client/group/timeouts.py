@@ -68,30 +68,30 @@ class PollInterval:
         self._polled_at = 0.0
 
     def polled(self, now: float) -> None:
-        """Note that the application has asked for records, so that the interval starts again."""
+        """Record that the application has asked for records, so that the interval starts again."""
         self._polled_at = now
         self.awaits_poll = False
 
     def poll_begins(self, now: float) -> None:
-        """Note that the application waits for records: the interval does not run until `poll_ends`."""
+        """Record that the application waits for records: the interval does not run until `poll_ends`."""
         self._is_polling = True
         self.polled(now)
 
     def poll_ends(self, now: float) -> None:
-        """Note that a poll has returned, with or without records: the interval starts again."""
+        """Record that a poll has returned, with or without records: the interval starts again."""
         self._is_polling = False
         self._polled_at = now
 
     @property
     def deadline(self) -> float:
-        """The time by which the next poll must come; `NEVER` while no poll is expected."""
+        """The time (ms) by which the next poll must come; `NEVER` while no poll is expected."""
         if self.awaits_poll or self._is_polling:
             return NEVER
         return self._polled_at + self._max_interval_ms
 
 
 class Attempts:
-    """The attempts of a member to join: the backoff between them, and refusals in a row.
+    """Counts a member's attempts to join: the backoff between attempts, and refusals in a row.
 
     Times are milliseconds of a monotonic clock.
     """
@@ -99,7 +99,7 @@ class Attempts:
     def __init__(self, backoff_ms: Callable[[int], float]) -> None:
         self._backoff_ms = backoff_ms
         self.not_before = 0.0
-        """The time of the next attempt."""
+        """The earliest time (ms) of the next attempt."""
         self.tries = 0
         """The number of failed attempts in a row, with which the backoff grows."""
         self.refusals = 0
@@ -107,7 +107,7 @@ class Attempts:
         self._refused_since = 0.0
 
     def wait(self, now: float) -> None:
-        """Postpone the next attempt by the backoff."""
+        """Postpone the next attempt by a backoff that grows with each failure."""
         self.not_before = now + self._backoff_ms(self.tries)
         self.tries += 1
 

@@ -1,7 +1,7 @@
 """The sans-I/O core of the producer, which decides which batches to send.
 
 From records, responses and the time it computes the batches to send now. A record is settled when it is
-acknowledged or has failed for good. The accumulator keeps these invariants:
+acknowledged or has failed permanently. The accumulator keeps these invariants:
 - The batches of a partition reach the log in the order in which they were filled, retries included.
 - With a producer id, a batch keeps its sequence number through retries and splits, so that brokers recognise
   duplicates. After a gap in the sequence, the producer gets a new epoch (KIP-360).
@@ -41,7 +41,7 @@ REQUEST_BYTES_MAX = 8 << 20
 """The maximum size in bytes of a request with several batches, even if ``max.request.size`` is larger."""
 
 INT32_MAX = (1 << 31) - 1
-"""The maximum of a batch's length field, in bytes."""
+"""The maximum size of a batch in bytes, because its length field is an int32."""
 
 FAILURES_KEPT = 1_000
 """The number of failures that are kept until they are logged; older ones are dropped."""
@@ -57,23 +57,23 @@ class Drained(NamedTuple):
 
     requests: dict[int, list[ProducerBatch]]
     wake_at: float
-    """The time in monotonic seconds; infinite if no batch waits for a point in time."""
+    """The monotonic time in seconds at which to call `drain` again; infinite if no batch waits for a time."""
     unroutable: list[TopicPartition]
     """Partitions that have batches to send and no known leader."""
 
 
 class ProducerTransaction(Protocol):
-    """The methods of a transaction that the accumulator calls."""
+    """The interface of a transaction that the accumulator uses."""
 
     def admits(self, tp: TopicPartition) -> bool:
         """Return True if the partition is part of the transaction, so that its batches may be sent."""
 
     def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
-        """Note that a batch has failed for good; `is_numbered` is True if it had a sequence number."""
+        """Record that a batch has failed permanently; `is_numbered` is True if it had a sequence number."""
 
 
 class Accumulator:
-    """The records that a producer has accepted, and that are neither acknowledged nor failed."""
+    """Holds a producer's records until they are acknowledged or fail, and decides which batches to send."""
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
         self.batch_bytes_max = min(config.batch_size, config.max_request_size)
@@ -103,7 +103,7 @@ class Accumulator:
         """True while a call waits for memory: all batches are due, without waiting for ``linger.ms``."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
-        """The counters of acknowledged records, by partition."""
+        """A dict from partition to the counters of acknowledged records."""
         self._failures: deque[tuple[DeliveryOutcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 
@@ -158,7 +158,7 @@ class Accumulator:
     def open_lane(self, writer: Any, topics: Mapping[str, object], info: TopicInfo, grant: int) -> None:
         """Let `writer` accept up to `grant` bytes of records without a key, without calls of `append`.
 
-        This holds until `topics` has other metadata than `info` for the topic.
+        The permission ends when `topics` has other metadata than `info` for the topic.
         """
         with self._lock:
             writer.open_lane(topics, info.name, info, grant)
@@ -362,14 +362,14 @@ class Accumulator:
         return part
 
     def _lower_limit(self, topic: str, size: int) -> None:
-        """Lower the size limit of the topic's batches, open ones too: one of `size` bytes was too large."""
+        """Lower the size limit of a topic's batches, also open ones, since `size` bytes were too large."""
         limit = self._topic_limits[topic] = max(1, min(self._limit(topic) // 2, size))
         for tp, queue in self._busy.items():
             if tp.topic == topic and queue.open is not None:
                 queue.open.writer.limit = limit
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
-        """Note `error` as the last error of waiting batches, for the error message if they expire.
+        """Record `error` as the last error of waiting batches, for the error message if they expire.
 
         `concerns` returns True for the partitions that cannot be sent to because of the error.
         """
@@ -458,7 +458,7 @@ class Accumulator:
 
     @property
     def has_in_flight(self) -> bool:
-        """True if any batch has been sent and not been answered yet."""
+        """True if any batch was sent and has no response yet."""
         with self._lock:
             return any(queue.in_flight for queue in self._queues.values())
 
@@ -516,7 +516,7 @@ class Accumulator:
         written.add(batch.count, batch.size)
 
     def waiting(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Return the number and the size in bytes of records that are not acknowledged yet, by partition."""
+        """Return a dict from partition to the number and bytes of records that are not acknowledged yet."""
         with self._lock:
             batches = {tp: [*queue.in_flight, *queue.waiting()] for tp, queue in self._queues.items()}
             return {
@@ -546,7 +546,7 @@ class Accumulator:
         return failures
 
     def _give_up(self, batch: ProducerBatch, error: PenstockError) -> None:
-        """Fail a batch that the broker may have written or not.
+        """Fail a batch that the broker may or may not have written.
 
         Later batches that are in flight may be in the log as well, so they keep their sequence numbers: a new
         epoch now could write them twice. If the broker does not have this batch, it refuses the next one

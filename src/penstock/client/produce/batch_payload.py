@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def payload_for(
     batch: ProducerBatch, produce_version: int, codec: CompressionCodec, *, is_transactional: bool = False
 ) -> Buffer:
-    """Return the encoded batch for a Produce request: encoded now, or kept from the last attempt.
+    """Return the encoded batch for a Produce request: newly encoded, or the bytes of the last attempt.
 
     Raises:
         EncodeError: a value has a wrong type, or a record has headers and the record format supports none.

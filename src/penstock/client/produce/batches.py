@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.records.row_format import PlainRowWriter
 
 Row = tuple["bytes | None", "bytes | None", Sequence[Header], int]
-"""Key, value, headers, timestamp in milliseconds."""
+"""A record's key, value, headers, and timestamp in milliseconds since 1970."""
 
 SEQUENCE_MASK = 0x7FFFFFFF
 """The mask of sequence numbers, which wrap from 2^31 - 1 to 0."""
@@ -52,7 +52,7 @@ class ProducerBatch:
         self._size = 0
         self.attempts = 0
         self.error: PenstockError | None = None
-        """The error of the last attempt, or None."""
+        """The error of the last attempt to send this batch, or None."""
         self.owner = NO_PRODUCER_ID
         self.base_sequence = -1
         self.number = 0
@@ -67,7 +67,7 @@ class ProducerBatch:
 
     @property
     def size(self) -> int:
-        """The size in bytes that counts towards memory: an upper limit for rows, exact once encoded."""
+        """The size in bytes to count towards ``buffer.memory``: exact once encoded, an upper limit before."""
         return self._size if self.writer is None else int(self.writer.size)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Arrow tables as record batches of a producer: partitions chosen and records written column-wise.
+"""Converts Arrow tables to record batches of a producer: chooses partitions and writes records by column.
 
 This module needs pyarrow and numpy; the first `send_arrow` imports it.
 """
@@ -39,10 +39,11 @@ CHUNK_BYTES = 8 << 20
 first is sent early."""
 
 FIELDS = ("key", "value", "headers", "partition", "timestamp")
-"""The columns that a producer reads."""
+"""The columns of an Arrow table that `send_arrow` reads."""
 
 POSITIONS = frozenset(("topic", "offset", "timestampType"))
-"""Columns of a topic's table that may be dropped, because the broker sets them anew for each record."""
+"""Columns of a topic's table that may be dropped, because the broker sets them for each record that it
+writes."""
 
 UNNAMED_INDEX = "__index_level_"
 """The prefix of pandas' column names for an index without a name."""
@@ -50,7 +51,8 @@ UNNAMED_INDEX = "__index_level_"
 _RECORD_COUNT = struct.Struct(">i")
 
 RECORD_EXTRA_BYTES = 10
-"""The minimum size in bytes of a record beside key, value and headers: its lengths, deltas and attributes.
+"""The minimum size in bytes of a record besides key, value and headers: its lengths, deltas and
+attributes.
 
 The estimate of the number of batches includes it, so that no batch is left with a few rows."""
 

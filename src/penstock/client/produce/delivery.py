@@ -24,7 +24,10 @@ log = logger_named("penstock.client")
 
 
 class DeliveryOutcome:
-    """The outcome of a batch. The thread of the client's loop settles it; any thread may wait for it."""
+    """The outcome of a batch that a producer sends.
+
+    The thread of the client's loop settles it; any thread may wait for it.
+    """
 
     __slots__ = (
         "_listeners",
@@ -65,7 +68,7 @@ class DeliveryOutcome:
         self._tell()
 
     def fail(self, error: PenstockError) -> None:
-        """Settle a batch that has failed for good."""
+        """Settle a batch that has failed permanently."""
         self.error = error
         self.is_settled = True
         self._tell()
@@ -143,7 +146,7 @@ class DeliveryOutcome:
 
 
 class PlainPlace:
-    """A batch's outcome and a record's index in the batch: the base of `Delivery` if none is compiled."""
+    """The base of `Delivery` if none is compiled: a batch's outcome, and a record's index in the batch."""
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 
@@ -182,7 +185,7 @@ class Delivery(Place):
         return self._outcome.partition
 
     def done(self) -> bool:
-        """Return True if the record has been acknowledged, or has failed for good."""
+        """Return True if the record has been acknowledged, or has failed permanently."""
         return self._outcome.part_of(self._index)[0].is_settled
 
     def result(self, timeout: float | None = None) -> RecordMetadata:

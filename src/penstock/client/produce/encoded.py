@@ -70,7 +70,7 @@ class TableDelivery:
         ]
 
     def done(self) -> bool:
-        """Return True if every row has been acknowledged, or has failed for good."""
+        """Return True if every row has been acknowledged, or has failed permanently."""
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
 
     def result(self, timeout: float | None = None) -> WriteSummary:

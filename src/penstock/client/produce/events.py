@@ -1,4 +1,4 @@
-"""The record that carries a CloudEvent for `send(event=...)`, in the given mode and with the given key."""
+"""Makes the record that carries a CloudEvent for `send(event=...)`, in the given mode, with the given key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record_of(
     """Return key, value and headers of the record that carries `event`, by `penstock.cloudevents.to_record`.
 
     Raises:
-        ConfigError: `value` is given as well, or `event` is no event.
+        ConfigError: `value` is given as well, or `event` is not a CloudEvent.
         EncodeError, InvalidEventError: no record of this mode can carry the event.
     """
     from penstock.cloudevents import Event, to_record

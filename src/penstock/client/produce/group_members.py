@@ -1,4 +1,4 @@
-"""The group member whose offsets are part of a transaction: a consumer, by its id and generation."""
+"""Finds the group member whose offsets are added to a transaction: a consumer's id and generation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Partitioners: the partition of a record, by the rules of Java's client and of librdkafka.
 
-This module does it for one record; `partitioner_columns` for whole Arrow columns.
+This module computes the partition of one record, `partitioner_columns` those of whole Arrow columns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def plain_fnv1a(data: bytes) -> int:
 
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
-"""The hash functions, compiled (`native/keys.h`) if the library is available, else in Python."""
+"""The hash function FNV-1a (above: MurmurHash2), compiled (`native/keys.h`) if the library is available, else
+in Python."""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:

@@ -51,7 +51,10 @@ def spread(partitions: Int32s, available: Sequence[int], rows_each: int, first: 
 
 
 def rows_by_partition(partitions: Int32s, count: int) -> list[tuple[int, Ints | None]]:
-    """Return each partition that has rows, with the indices of its rows; with None if it has all of them."""
+    """Return each partition that has rows, with the indices of its rows.
+
+    If one partition has all rows, the result has None instead of their indices.
+    """
     first = int(partitions[0])
     if bool((partitions == first).all()):
         return [(first, None)]
@@ -69,7 +72,7 @@ def rows_by_partition(partitions: Int32s, count: int) -> list[tuple[int, Ints | 
 
 @kernel
 def _fill_turns(partitions: Int32s, available: Int32s, rows_each: int, first: int) -> int:
-    """Do what `spread` does."""
+    """Assign `UNDECIDED` rows to available partitions in turn: the compiled loop of `spread`."""
     place, left, found = first % len(available), rows_each, 0
     for row in range(len(partitions)):
         if partitions[row] == UNDECIDED:
@@ -83,9 +86,9 @@ def _fill_turns(partitions: Int32s, available: Int32s, rows_each: int, first: in
 
 @kernel
 def _order_rows(partitions: Int32s, ends: Ints, order: Ints) -> bool:
-    """Put the rows of each partition behind those of the one before, and where they end into `ends`.
+    """Sort row indices by partition into `order`; set each item of `ends` to where its partition's rows end.
 
-    `ends` has a zero for each partition. Returns whether all numbers of partitions are within it.
+    `ends` has a zero for each partition. Returns False if a partition number is outside `ends`.
     """
     for row in range(len(partitions)):
         partition = int(partitions[row])

@@ -77,15 +77,16 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     ...     delivery = await producer.send("orders", b"two tickets", key=b"ada")
     ...     metadata = await delivery
 
-    With ``transactional_id`` all writing is done in transactions (see `transaction`).
+    With ``transactional_id``, all records are sent in transactions (see `transaction`).
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        acks: ``all`` replicas in sync (the default), 1 the leader, 0 none.
+        acks: the replicas that must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0
+            none.
         linger_ms: how long a batch that is not full may wait for more records; 0 by default.
         compression_type: ``none`` (the default), gzip, snappy, lz4 or zstd.
         delivery_timeout_ms: how long a record may take to be acknowledged in all; 120,000 by default.
-        transactional_id: the name under which this producer has transactions; without it there are none.
+        transactional_id: the identity for transactions, the same after a restart; without it, there are none.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
     `penstock.client.ProducerOptions` describes all of them.
@@ -127,11 +128,12 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         """The serializers of keys and values; None if these are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """By topic, the writer that accepts records without a key directly: it has the open batch of the
-        current partition. Its `note` returns None for a record that `try_send` has to decide about."""
+        """A dict from topic to the writer that accepts records without a key directly. The writer has the
+        open batch of the current partition. Its `note` returns None for a record that `try_send` must handle
+        itself."""
         self.key_lanes: dict[str, Any] = {}
-        """By topic, the `KeyLane` that accepts records with a key directly; its `note` takes the key
-        first."""
+        """A dict from topic to the `KeyLane` that accepts records with a key directly; its `note` takes the
+        key first."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """The driver of transactions if there is a ``transactional.id``, once the producer has started."""
@@ -193,14 +195,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         This call waits only while ``buffer.memory`` is full or the topic's metadata are missing. `timestamp`
         is in milliseconds since 1970, or a datetime (without a zone: local time), by default now.
 
-        `event` is a CloudEvent in place of `value`, sent in `mode` ``"binary"`` or ``"structured"`` (in
+        `event` is a CloudEvent instead of `value`, sent in `mode` ``"binary"`` or ``"structured"`` (in
         `event_format`), with the event's headers before `headers`. `key` is the record's key, unless
         `key_mapper` returns another one for the event (see `partitionkey_mapper`).
 
         Raises:
             ConfigError: both a value and an event are given.
             InvalidEventError: no record of that mode can carry the event.
-            SerializationError: a serializer has raised, or returned something else than bytes.
+            SerializationError: a serializer has raised, or has not returned bytes.
             EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
             KafkaError: the topic does not exist, or the record is too large.
             NetworkError: no broker answers.
@@ -347,7 +349,8 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     def _free_partition(self, state: TopicState, size: int) -> int:
         """Return the partition for a record without a key, by the sticky choice.
 
-        If a writer has accepted such records directly (`lanes`), this ends, and their bytes are counted.
+        A writer that has accepted such records directly (`lanes`) stops doing so, and the bytes of these
+        records are counted.
         """
         lane = self.lanes.pop(state.info.name, None)
         if lane is not None:
@@ -470,9 +473,9 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     def append_encoded(self, topic: str, batches: Sequence[EncodedBatch], delivery: TableDelivery) -> int:
         """Accept encoded batches, and return how many were accepted.
 
-        It stops before a batch that has to wait: then call `get_ready`, and this method with the rest. Any
-        thread may call this method. The sender is woken once, so that a request has batches of all
-        partitions.
+        The method stops before a batch that has to wait. Then call `get_ready`, and this method with the
+        remaining batches. Any thread may call this method. The sender is woken once, so that a request has
+        batches of all partitions.
         """
         state = self._topics.get(topic)
         if self._sender is None or state is None:
@@ -491,20 +494,20 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     # -- transactions
 
     def transaction(self) -> TransactionBlock:
-        """Return a block that begins a transaction, commits it at its end, and aborts it after an exception.
+        """Return a ``with`` block that is a transaction: committed at its end, aborted after an exception.
 
         >>> async with producer.transaction():
         ...     await producer.send("orders", b"two tickets")
 
-        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. If the commit is
-        refused with `TransactionAbortableError`, the block aborts the transaction, so that the producer stays
-        usable.
+        Entering the block raises the errors of `begin_transaction`, leaving it those of `commit_transaction`.
+        If the commit is refused with `TransactionAbortableError`, the block aborts the transaction, so that
+        the producer stays usable.
         """
         self.check_transactional_id()
         return TransactionBlock(self)
 
     async def init_transactions(self) -> None:
-        """Get the producer id of ``transactional.id``, which fences all earlier producers of that id.
+        """Get the producer id of ``transactional.id``. This fences all earlier producers of that id.
 
         The coordinator aborts a transaction that such a producer has left open. The first `begin_transaction`
         makes this call if the application has not.
@@ -526,22 +529,22 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         Raises:
             TransactionStateError: a transaction is open already.
             TransactionAbortableError: the last transaction has failed, and must be aborted first.
-            TransactionFatalError: the producer has failed for good.
-            PenstockError: as `init_transactions`, the first time.
+            TransactionFatalError: the producer has failed permanently.
+            PenstockError: the first call may raise the errors of `init_transactions`.
         """
         await (await self._transactions()).begin()
 
     async def send_offsets(self, offsets: Committable, group: GroupMetadata | GroupMember | str) -> None:
-        """Add a group's offsets to the transaction, which are committed with it or not at all.
+        """Add a group's offsets to the transaction: they are committed with the transaction or not at all.
 
-        `offsets` are the next to read of each partition, as `AsyncConsumer.positions` returns them. `group`
-        is the consumer, or its `group_metadata`: the coordinator then refuses the offsets of a member that
-        the group has removed (KIP-447). If `group` is a name, membership is not checked.
+        `offsets` has the next offset to read of each partition, as `AsyncConsumer.positions` returns them.
+        `group` is the consumer, or its `group_metadata`: the coordinator then refuses the offsets of a member
+        that the group has removed (KIP-447). If `group` is a name, membership is not checked.
 
         Raises:
             TransactionAbortableError: the group has removed the member, or refuses the offsets.
             TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
-            TransactionFatalError: the producer has failed for good, for instance because it is fenced.
+            TransactionFatalError: the producer has failed permanently, for instance because it is fenced.
             TransactionStateError: no transaction is open.
             ConfigError: an offset is negative, or the group has no name.
         """
@@ -557,16 +560,17 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             await driver.send_offsets(checked, metadata)
 
     async def prepare_transaction(self) -> TransactionCoordinates:
-        """Wait until all records are acknowledged, accept no more, and return the transaction's coordinates.
+        """Wait until all records are acknowledged, and return the ids to finish the transaction later.
 
-        The transaction stays open, even after this producer is closed, until `commit_transaction` or
+        The result has transactional id, producer id and epoch. The producer accepts no more records. The
+        transaction stays open, even after this producer is closed, until `commit_transaction` or
         `abort_transaction` of this producer, `AsyncAdmin.end_transaction` of any client, or the end of
         ``transaction.timeout.ms``.
 
         Raises:
             TransactionAbortableError: a record was not accepted. Abort the transaction.
             TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
-            TransactionFatalError: the producer has failed for good.
+            TransactionFatalError: the producer has failed permanently.
             TransactionStateError: no transaction is open.
         """
         return await (await self._transactions()).prepare()
@@ -580,9 +584,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
                 again.
             TransactionRetriableError: not done within ``max.block.ms``, and the outcome is not known yet:
                 call it again. The producer accepts no other call before.
-            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another producer
-                uses the id, or the transaction's timeout has passed. The client does not know whether the
-                transaction was committed before that; a new producer continues from the committed state.
+            TransactionFatalError: the producer has failed permanently. `ProducerFencedError`: another
+                producer uses the id, or the transaction's timeout has passed. The client does not know
+                whether the transaction was committed before that; a new producer continues from the committed
+                state.
             TransactionStateError: no transaction is open.
         """
         await (await self._transactions()).commit()
@@ -592,7 +597,8 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
         Raises:
             TransactionRetriableError: not done within ``max.block.ms``; call it again.
-            TransactionFatalError: the producer has failed for good; the coordinator aborts after the timeout.
+            TransactionFatalError: the producer has failed permanently; the coordinator aborts after the
+                timeout.
             TransactionStateError: no transaction is open, or a commit is under way.
         """
         await (await self._transactions()).abort()
@@ -712,7 +718,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
 
 class TransactionBlock:
-    """The block of a transaction for ``async with``, which `AsyncProducer.transaction` returns."""
+    """The context manager that `AsyncProducer.transaction` returns: an ``async with`` block.
+
+    The block is one transaction.
+    """
 
     def __init__(self, producer: AsyncProducer[Any, Any]) -> None:
         self._producer = producer

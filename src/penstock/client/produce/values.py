@@ -63,7 +63,10 @@ def _pairs(headers: object) -> list[tuple[object, object]]:
 
 
 def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
-    """Return the headers, and their maximum size in bytes. Raises EncodeError for invalid headers."""
+    """Check a record's headers; return them and their maximum size in bytes.
+
+    Raises EncodeError for invalid headers.
+    """
     if type(headers) in (list, tuple):
         size = 0
         for pair in headers:
@@ -83,7 +86,7 @@ def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
 
 
 def _looked_at(headers: object) -> tuple[list[Header], int]:
-    """Return headers in any other form than pairs of ASCII text and bytes, checked, and their maximum size.
+    """Check headers that are not pairs of ASCII text and bytes; return them and their maximum size in bytes.
 
     Raises EncodeError.
     """

@@ -6,8 +6,8 @@
         message = authenticator.receive(answer)
     authenticator.session_lifetime_ms
 
-It reports success only once the mechanism is satisfied, including the broker's proof of its identity. The
-message of each failure is one line with the reason of the broker and what to do.
+The authenticator reports success only once the mechanism is satisfied, including the broker's proof of its
+identity. The message of each failure is one line with the reason of the broker and what to do.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Authenticator:
 
     @property
     def handshake_version(self) -> int:
-        """The version of SaslHandshake: raw tokens follow version 0, SaslAuthenticate requests version 1."""
+        """The version of SaslHandshake to send: 0 if raw tokens follow, 1 if SaslAuthenticate requests do."""
         return 0 if self._is_raw else 1
 
     @property
@@ -67,7 +67,7 @@ class Authenticator:
         return self._mechanism.is_slow
 
     def begin(self) -> SaslHandshakeRequest:
-        """Return the first message."""
+        """Return the first message to send to the broker."""
         return SaslHandshakeRequest(mechanism=self._mechanism.name)
 
     def receive(self, answer: Incoming) -> Outgoing | None:
@@ -88,7 +88,7 @@ class Authenticator:
         return self._next(bytes(answer))
 
     def refused_by_silence(self) -> AuthenticationError:
-        """Return the error for a broker that has closed the connection, by which it refuses a raw token."""
+        """Return the error for a broker that has closed the connection to refuse a raw token."""
         return self._error(f"the broker closed the connection without a reason: {self._mechanism.hint()}")
 
     def _receive_handshake(self, answer: SaslHandshakeResponse) -> Outgoing | None:

@@ -24,7 +24,7 @@ PROVIDER_TIMEOUT_S = 60.0
 
 
 class Credentials:
-    """The credentials of one client, used on its event loop only."""
+    """Makes SASL mechanisms from the credentials of one client. Used on the client's event loop only."""
 
     def __init__(self, settings: SecuritySettings) -> None:
         check_library(settings.mechanism)
@@ -66,9 +66,9 @@ class TokenSource:
     async def token(self, life_s: float = 0.0) -> Token:
         """Return a token, if possible one that is valid for `life_s` more seconds.
 
-        The old token is returned if it is valid, and no other is available. A broker whose clock is ahead
-        sees a token expire sooner than this client does: the session lifetime that the broker grants is the
-        token's validity by the broker's clock.
+        The old token is returned if it is valid, and no other is available. If a broker's clock is ahead, a
+        token expires sooner for the broker than for this client: the broker grants a session that ends when
+        the token expires by the broker's clock.
 
         Raises:
             AuthenticationError: the provider refuses, or returns no token.

@@ -84,7 +84,10 @@ class SecurityFiles:
     """The files of the security settings, from which settings and TLS context can be read again."""
 
     def __init__(self, settings: SecuritySettings) -> None:
-        """Note the state of the files. Call this before reading them, so that a later change is detected."""
+        """Record the state of the files.
+
+        Call this before reading them, so that a later change is detected.
+        """
         self.login_paths, self._tls_paths = paths_of(settings)
         self._stamp = self._stamped()
         self._is_settled = _is_settled(self._stamp)
@@ -160,7 +163,7 @@ class Logins:
         self._refused_since: dict[object, float | None] = {}
 
     def accept(self, key: object) -> None:
-        """Note that brokers accept this login, in this process or in another one."""
+        """Record that brokers accept this login, in this process or in another one."""
         if self._refused_since.pop(key, None) is not None:
             log.info("the login is accepted again")
         self._refused_since[key] = None
@@ -176,7 +179,7 @@ class Logins:
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """Return the exception to raise for a refused login: `error`, or one that asks for another attempt.
+        """Return the exception to raise for a refused login: `error`, or a `LoginPendingError` to try again.
 
         The login is attempted again if a file with its secrets has changed since it was read, or, for
         `patience_s` seconds, if brokers accepted it before and its secrets come from files.

@@ -65,7 +65,8 @@ class SecuritySettings:
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
     given: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
-    """The settings as given, by dotted names. They are parsed again if one of their files has changed."""
+    """A dict from dotted name to value, as the application has given the settings. They are parsed again if
+    one of their files has changed."""
 
     @property
     def uses_tls(self) -> bool:

@@ -25,10 +25,10 @@ SCOPE_CLAIM = f"{UNSECURED_LOGIN}ScopeClaimName"
 LIFETIME = f"{UNSECURED_LOGIN}LifetimeSeconds"
 OPTIONS = (PRINCIPAL_CLAIM, SCOPE_CLAIM, LIFETIME)
 NAMED_OPTIONS = (STRING_CLAIM, NUMBER_CLAIM, LIST_CLAIM, EXTENSION)
-"""Prefixes of options. The rest of such an option is the name of a claim or of an extension."""
+"""Prefixes of options whose names continue with the name of a claim or of an extension."""
 
 RESERVED_CLAIMS = ("iat", "exp")
-"""The claims that cannot be set, because they are made from the time and the lifetime of a token."""
+"""The claims that options cannot set, because they are computed from the time and a token's lifetime."""
 
 DEFAULT_PRINCIPAL = "admin"
 LIFETIME_S = 3600
@@ -39,7 +39,7 @@ OF_LIBRDKAFKA = "sasl.oauthbearer.config"
 
 
 class UnsecuredLogin(NamedTuple):
-    """The claims, SASL extensions and lifetime of the tokens of a client."""
+    """The claims, SASL extensions and lifetime of a client's tokens without a signature."""
 
     claims: Mapping[str, object]
     extensions: Mapping[str, str]
@@ -95,7 +95,8 @@ def login_of_text(text: str) -> UnsecuredLogin:
     A text without ``=`` is the principal; an empty text stands for the principal ``admin``.
 
     Raises:
-        ConfigError: a word of the text is unknown, malformed or repeated, or none names the principal.
+        ConfigError: a word of the text is unknown, malformed or repeated, or the text does not name the
+            principal.
     """
     if "=" not in text:
         return UnsecuredLogin({"sub": text.strip() or DEFAULT_PRINCIPAL}, {})
@@ -134,7 +135,10 @@ def _claim_name(option: str, name: str) -> str:
 
 
 def _claim(beginning: str, option: str, value: str) -> object:
-    """Return the value of a claim. The prefix of its option decides on the type: text, number or list."""
+    """Return the value of a claim.
+
+    The prefix of the claim's option decides on the type: text, number or list.
+    """
     if beginning == STRING_CLAIM:
         return value
     if beginning == LIST_CLAIM:

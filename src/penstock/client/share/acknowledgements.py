@@ -26,8 +26,8 @@ Java."""
 
 
 DIVISIONS_MAX = 64
-"""The limit of divisions of a refused group of acknowledgements, by which the ones are found that the broker
-refuses. Without it, thousands of expired locks would cost a request or two each."""
+"""The maximum number of divisions of a refused group of acknowledgements. Dividing finds the acknowledgements
+that the broker refuses. Without a limit, thousands of expired locks would cost a request or two each."""
 
 
 class AcknowledgeType(IntEnum):
@@ -60,7 +60,7 @@ class AcknowledgeType(IntEnum):
 
 
 Acknowledged = Mapping[TopicPartition, Sequence[range]]
-"""Ranges of offsets by partition, in ascending order."""
+"""A dict from partition to ranges of acknowledged offsets, in ascending order."""
 
 AcknowledgementCallback = Callable[[Acknowledged, "PenstockError | None"], object]
 """A function that gets the offsets whose acknowledgements a broker has answered, and the error or None."""
@@ -120,7 +120,8 @@ class AcknowledgementGroup:
         self.not_before = 0.0
         """The earliest time of the next attempt, in monotonic seconds."""
         self._divisions = [DIVISIONS_MAX]
-        """The number of divisions that are still allowed, as a list of one item, which all parts share."""
+        """The number of divisions that are still allowed, as a list of one item, which all groups made by
+        division share."""
 
     @property
     def size(self) -> int:
@@ -148,7 +149,7 @@ class AcknowledgementGroup:
         return True
 
     def postpone(self, until: float) -> None:
-        """Note a failed attempt, and the time of the next one in monotonic seconds."""
+        """Count a failed attempt, and set the time of the next attempt in monotonic seconds."""
         self.is_fresh = False
         self.tries += 1
         self.not_before = until

@@ -70,12 +70,13 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than requested.
+        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more records than
+            requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
-    `penstock.client.ShareConsumerOptions` describes all of them. Where a group begins, how long a record is
-    locked and how often it is delivered are settings of the group: `share.auto.offset.reset`,
+    `penstock.client.ShareConsumerOptions` describes all of them. The offset at which a group begins, how long
+    a record is locked and how often it is delivered are settings of the group: `share.auto.offset.reset`,
     `share.record.lock.duration.ms`, `share.delivery.count.limit`.
 
     Share groups (KIP-932) need Kafka 4.2 or newer.
@@ -155,7 +156,10 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         await self._client.close()
 
     async def close_now(self, *, has_failed: bool, timeout: float | None) -> None:
-        """Do what `close` does, but keep connections and call no callback: the blocking client does both."""
+        """Send acknowledgements and leave the group as `close` does, but keep the connections.
+
+        No callback is called. The blocking client then calls the callbacks and closes the connections.
+        """
         await self._leave(has_failed=has_failed, timeout=timeout)
 
     async def let_go(self) -> None:
@@ -344,7 +348,10 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self.flush()
 
     def flush(self) -> None:
-        """Send acknowledgements, to a busy broker after its current request. Any thread may call this."""
+        """Send acknowledgements; a broker with a request in flight gets them later.
+
+        Any thread may call this.
+        """
         self._call_soon(lambda: self.fetcher.pump() if self.fetcher is not None else None)
 
     def _call_soon(self, call: Callable[[], object]) -> None:
@@ -447,15 +454,15 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return before != self._seen_alive
 
     def keep_alive(self) -> None:
-        """Note that the application processes records, as if it had polled. Call this on the event loop."""
+        """Record that the application processes records, as if it had polled. Call this on the event loop."""
         if self._member is not None:
             self._member.membership.polled(self._member.now)
             self._member.pump()
 
     async def __aiter__(self) -> AsyncIterator[ShareRecord[K, V]]:
-        """Yield every record, without an end.
+        """Yield records for ever, and wait for new ones.
 
-        In implicit mode, asking for the next record accepts the last.
+        In implicit mode, asking for the next record accepts the one before.
         """
         breathe_at = time.monotonic() + BREATH_S
         while True:
@@ -485,7 +492,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         and the next poll returns the records again.
 
         Raises:
-            ConfigError: implicit mode; a record that this consumer does not hold; no such type.
+            ConfigError: the mode is implicit, the consumer has no lock on a record, or there is no such type.
         """
         kind = self._explicit(type)
         if kind is AcknowledgeType.RENEW and not self.is_limit_possible:
@@ -499,7 +506,9 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         last: int,
         type: AcknowledgeType | str = AcknowledgeType.ACCEPT,
     ) -> None:
-        """Acknowledge the offsets from `first` to `last`, both inclusive, all of which this consumer holds.
+        """Acknowledge the offsets from `first` to `last`, both inclusive.
+
+        This consumer must hold the locks of all.
 
         Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
         possible this way. Raises as `acknowledge`.
@@ -524,7 +533,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @checked(timeout_ms=optional(arguments.milliseconds))
     async def commit(self, timeout_ms: float | None = None) -> dict[TopicPartition, PenstockError | None]:
-        """Send acknowledgements, and wait for the answers; return None or the error for each partition.
+        """Send acknowledgements and wait for the responses; return a dict from partition to error or None.
 
         In implicit mode this accepts the records of the last poll. The call waits for `timeout_ms` at most,
         by default ``default.api.timeout.ms``.

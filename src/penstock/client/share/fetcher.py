@@ -52,7 +52,7 @@ log = logger_named("penstock.client")
 
 
 class ShareFetcher:
-    """The share sessions of one member with all brokers, on one event loop."""
+    """Fetches records and sends acknowledgements of one member, in share sessions with all brokers."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ShareFetcher:
     # -- what the consumer does
 
     async def wait(self, deadline: float, terms: FetchTerms, is_enough: Callable[[], bool]) -> bool:
-        """Fetch, and wait for records or `is_enough()`; return False after the `deadline`."""
+        """Fetch, and wait for records or until `is_enough()` is true; return False after the `deadline`."""
         self._terms = terms
         try:
             return await self._wait(deadline, lambda: self._holdings.has_parts or is_enough())
@@ -347,7 +347,8 @@ class ShareFetcher:
         """Take the records of a ShareFetch response, and the errors of partitions.
 
         A broker releases its locks when the connection ends, or when it is no longer the partition's leader.
-        Another member may then have got the records, and have processed them, before these are returned.
+        Another member may then have got the records, and have processed them, before this client returns
+        them.
         """
         cluster = self._client.cluster
         self._note_lock(answer.acquisition_lock_timeout_ms)
@@ -407,7 +408,7 @@ class ShareFetcher:
     def _note_leaders(
         self, session: ShareMemberSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
     ) -> None:
-        """Note the new leaders of partitions that have moved, if the response has them (KIP-951)."""
+        """Store the new leaders of partitions that have moved, if the response has them (KIP-951)."""
         nodes = {
             each.node_id: BrokerNode(each.node_id, each.host, each.port) for each in answer.node_endpoints
         }

@@ -39,7 +39,8 @@ class HandingOut(Generic[K, V]):
         self._reading: AcquiredRows | AcquiredColumns | None = None
         self._again: list[tuple[TopicPartition, Any, RunMap]] = []
         self._error: PenstockError | None = None
-        """The error of the last call, which returned records instead. The next call raises it."""
+        """An error of the last call, which has returned the records before the error. The next call raises
+        it."""
 
     def forget(self) -> None:
         """Drop records that have not been returned: the brokers release them with the session."""
@@ -109,7 +110,7 @@ class HandingOut(Generic[K, V]):
         return made
 
     def _give_back(self, reading: AcquiredRows | AcquiredColumns) -> None:
-        """Put a reader's remaining records back into the holdings, to be read in the other form.
+        """Put a reader's remaining records back into the holdings, for a reader of another form.
 
         The forms are records, and Arrow batches with certain columns.
         """
@@ -127,7 +128,7 @@ class HandingOut(Generic[K, V]):
     def _deserialized(self, reading: AcquiredRows, found: list[Any], *, is_first: bool) -> list[Any]:
         """Return the records, deserialized, up to the first one that cannot be deserialized.
 
-        The next poll begins with that one.
+        The next poll begins with that record.
 
         Raises:
             DeserializationError: the first record of a poll cannot be deserialized.
@@ -252,7 +253,7 @@ class HandingOut(Generic[K, V]):
         """Return the records whose locks were renewed.
 
         Raises:
-            ConfigError: they had been returned as Arrow batches.
+            ConfigError: the records had been returned as Arrow batches.
         """
         found: list[Any] = []
         for _, what, kept in self._again:
@@ -267,7 +268,7 @@ class HandingOut(Generic[K, V]):
         """Return the records whose locks were renewed as one Arrow batch.
 
         Raises:
-            ConfigError: they had been returned as records.
+            ConfigError: the rows had been returned as records.
         """
         import pyarrow as pa
 

@@ -42,11 +42,12 @@ class AcquiredPart(NamedTuple):
     node_id: int
     records: memoryview
     acquired: Sequence[ValueRun]
-    """Ascending runs of offsets; the values are delivery counts."""
+    """Ascending runs of acquired offsets; the values are delivery counts."""
     deadline: float
     """The time at which the locks expire, in monotonic seconds."""
     is_released: Callable[[], bool] = never
-    """Returns True if the broker has released the locks before `deadline`, as far as this client can see."""
+    """A function that returns True if this client has detected that the broker has released the locks before
+    `deadline`."""
 
 
 class HoldingsToSend(NamedTuple):
@@ -59,7 +60,10 @@ class HoldingsToSend(NamedTuple):
 
 
 class _Partition:
-    """The held and decided offsets of one partition, whose records came from one broker."""
+    """One partition's offsets that the application has, or has acknowledged.
+
+    All records of these offsets came from one broker.
+    """
 
     __slots__ = ("decided", "held", "kept", "node_id", "renewing", "topic_id")
 
@@ -73,11 +77,12 @@ class _Partition:
         self.renewing = RunMap()
         """Offsets whose locks are to be renewed by the next request."""
         self.kept = RunMap()
-        """Offsets whose locks the application has renewed, and which it gets again; delivery counts."""
+        """Offsets whose locks the application has renewed, and which it gets again; the values are delivery
+        counts."""
 
 
 class Holdings:
-    """The acquired records of one share consumer. `now` returns the time in seconds, for deadlines."""
+    """Stores the acquired records of one share consumer. `now` returns the time in seconds, for deadlines."""
 
     def __init__(self, now: Callable[[], float], patience_s: float) -> None:
         self._now = now
@@ -93,10 +98,10 @@ class Holdings:
         self._outcomes: deque[AcknowledgementOutcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
-        """By commit number, how many offsets await an answer to their acknowledgement."""
+        """A dict from commit number to the number of offsets whose acknowledgements await a response."""
         self._errors: dict[int, dict[TopicPartition, PenstockError | None]] = {}
         self.renewed: list[tuple[TopicPartition, Any]] = []
-        """Records or Arrow batches whose locks were renewed, which the application gets again."""
+        """Records or Arrow batches whose locks were renewed. The application gets them again."""
         self.refused = 0
         """The number of offsets whose acknowledgements were refused or lost."""
         self.counted = 0
@@ -106,7 +111,7 @@ class Holdings:
     # -- what comes
 
     def add(self, part: AcquiredPart) -> None:
-        """Add acquired records of one partition, which the application has not got yet."""
+        """Add acquired records of one partition, which the application has not received yet."""
         with self.lock:
             self._parts.append(part)
             self.size_bytes += part.records.nbytes
@@ -131,17 +136,17 @@ class Holdings:
             return None
 
     def is_late(self, part: AcquiredPart) -> bool:
-        """Return True if the locks of acquired records have expired, or were released with their session."""
+        """Return True if the locks of acquired records have expired, or the broker has released them."""
         return part.deadline <= self._now() or part.is_released()
 
     def put_back(self, part: AcquiredPart) -> None:
-        """Put acquired records, or the rest of them, back at the front of the queue."""
+        """Put acquired records that were not all returned back at the front of the queue."""
         with self.lock:
             self._parts.appendleft(part)
             self.size_bytes += part.records.nbytes
 
     def hold(self, part: AcquiredPart, runs: Iterable[ValueRun]) -> None:
-        """Note that these offsets of acquired records are being returned to the application."""
+        """Record that these offsets of acquired records are being returned to the application."""
         with self.lock:
             partition = self._of(part)
             for run in runs:
@@ -256,7 +261,8 @@ class Holdings:
     def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[HoldingsToSend]:
         """Remove and return the acknowledgements to send, except to nodes in `busy`; count them as in flight.
 
-        They are retried after retriable failures for `patience_s` seconds, by default the consumer's.
+        The acknowledgements are retried after retriable failures for `patience_s` seconds, by default the
+        consumer's.
         """
         deadline = self._now() + (self._patience_s if patience_s is None else patience_s)
         with self.lock:
@@ -275,7 +281,7 @@ class Holdings:
             return found
 
     def settle(self, group: AcknowledgementGroup, error: PenstockError | None) -> None:
-        """Note the outcome of a group of acknowledgements: `error`, or None after a success."""
+        """Record the outcome of a group of acknowledgements: `error`, or None after a success."""
         with self.lock:
             left = self._unsettled.get(group.number, 0) - group.size
             if left > 0:

@@ -42,7 +42,7 @@ from penstock.protocol.messages.share_group_heartbeat_response import Assignment
 
 
 class ShareMembership:
-    """The state of one member. Times are milliseconds of a monotonic clock."""
+    """The state machine of one member of a share group. Times are milliseconds of a monotonic clock."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class ShareMembership:
         self.error: PenstockError | None = None
         """The error that stops the member. The application's next poll raises it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for error messages."""
+        """A function that returns the name of a node for error messages."""
         self.assignment: dict[TopicPartition, bytes] = {}
-        """The partitions to fetch from, with their topic ids."""
+        """The partitions from which the member fetches, with their topic ids."""
         self.changes = 0
         """The number of times that the assignment has changed."""
         self._topics: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class ShareMembership:
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata must be fresh."""
+        """The topics whose metadata the driver must keep fresh: those that this member is subscribed to."""
         return set(self._topics)
 
     # -- what the application does
@@ -112,17 +112,17 @@ class ShareMembership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """Note that the application asks for records, or processes some: the poll interval starts again."""
+        """Record that the application asks for records, or processes some: the poll interval starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
+        """Record that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
+        """Record that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
@@ -133,7 +133,7 @@ class ShareMembership:
             self.phase = Phase.OUT
 
     def take_error(self) -> PenstockError | None:
-        """Return the error that the next poll raises, or None, and clear it.
+        """Return the error that the next poll must raise, or None, and clear that error.
 
         The poll after that tries again.
         """
@@ -143,11 +143,11 @@ class ShareMembership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Act on fresh metadata: only time advances, because the broker assigns partitions."""
+        """Process fresh metadata. Only the time advances, because the broker assigns the partitions."""
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
+        """Act on a request's response, or on its error if it has failed. Ignore late and repeated ones."""
         call = self._in_flight.take(ticket)
         if call is None or self.phase is Phase.OUT:
             return
@@ -173,7 +173,7 @@ class ShareMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
+        """The latest time (ms) at which the driver must call `advance`; `NEVER` if no call is needed."""
         if self.phase is Phase.OUT:
             return NEVER
         times = [self._poll.deadline]
@@ -312,7 +312,7 @@ class ShareMembership:
             self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """Act on a request that failed without a response, or for a reason other than the member."""
+        """Act on a request without a response, or with an error that does not concern this member."""
         if isinstance(call, NameTopics):
             return
         if isinstance(call, ShareGroupHeartbeatRequest):
@@ -361,7 +361,7 @@ class ShareMembership:
         self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
 
     def _go(self) -> None:
-        """Send the heartbeat that leaves the group, if the coordinator may have the member."""
+        """Send the heartbeat that leaves the group, unless the coordinator cannot have this member."""
         self._in_flight.forget(ShareGroupHeartbeatRequest, NameTopics)
         if self._is_sent and self.coordinator is not None:
             request = ShareGroupHeartbeatRequest(

@@ -21,7 +21,10 @@ class ValueRun(NamedTuple):
 
 
 class RunMap:
-    """A map from offsets to values, stored as disjoint runs in order; adjacent runs of a value are merged."""
+    """A map from offsets to values, stored as disjoint runs in order.
+
+    Adjacent runs of equal value are merged.
+    """
 
     __slots__ = ("_firsts", "_lasts", "_values", "size")
 
@@ -86,7 +89,7 @@ class RunMap:
         return gone
 
     def within(self, first: int, last: int) -> list[ValueRun]:
-        """Return the runs within these offsets, cut at both ends."""
+        """Return the runs between two offsets. Runs that go beyond the two offsets are cut."""
         begin, end = self._overlap(first, last)
         return [
             ValueRun(max(self._firsts[at], first), min(self._lasts[at], last), self._values[at])
@@ -94,11 +97,11 @@ class RunMap:
         ]
 
     def covers(self, first: int, last: int) -> bool:
-        """Return True if each of these offsets has a value."""
+        """Return True if every offset from `first` to `last` has a value."""
         return sum(run.size for run in self.within(first, last)) == last - first + 1
 
     def take(self) -> list[ValueRun]:
-        """Remove and return all runs."""
+        """Remove all runs from the map, and return them."""
         runs = list(self)
         self._firsts, self._lasts, self._values, self.size = [], [], [], 0
         return runs

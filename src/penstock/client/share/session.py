@@ -1,9 +1,9 @@
 """The sans-I/O core of a share session (KIP-932) between one member and one broker.
 
 The session has an epoch, which each fetch or acknowledgement increments, so that only one request may be in
-flight. It has partitions: requests name only those that are added or removed. A fetch with epoch 0 opens a
-session, and has no acknowledgements. An acknowledgement with epoch -1 closes it, and the broker releases all
-other records.
+flight. The session has a list of partitions: requests name only the partitions that are added or removed. A
+fetch with epoch 0 opens a session, and has no acknowledgements. An acknowledgement with epoch -1 closes it,
+and the broker releases all other records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SessionPartition(NamedTuple):
 
 
 ACCEPTED = PenstockError()
-"""A marker that stands for the success of acknowledgements, in the place of an error."""
+"""A marker that stands for the success of acknowledgements, where otherwise an error is given."""
 
 ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
 
@@ -72,15 +72,16 @@ class ShareMemberSession:
         self._member_id = member_id
         self._settle = settle
         self._broker = broker
-        """Returns the name of the broker for error messages."""
+        """A function that returns the name of the broker for error messages."""
         self._backoff_s = backoff_s
-        """Returns the seconds until refused acknowledgements are sent again, by the number of refusals so
-        far."""
+        """A function of the number of refusals so far that returns the seconds until refused acknowledgements
+        are sent again."""
         self.epoch = OPENING_EPOCH
         self.partitions: dict[SessionPartition, TopicPartition] = {}
-        """The partitions of the session at the broker."""
+        """The partitions that the session has at the broker now."""
         self._waiting: dict[SessionPartition, deque[AcknowledgementGroup]] = {}
-        """Acknowledgements to be sent, by partition. A request takes one group of each partition."""
+        """A dict from partition to the acknowledgements to be sent. A request takes one group of each
+        partition."""
         self._sent: dict[SessionPartition, AcknowledgementGroup] = {}
         """The acknowledgements in the request in flight."""
         self._asked: dict[SessionPartition, TopicPartition] = {}
@@ -118,7 +119,7 @@ class ShareMemberSession:
         return self.epoch != OPENING_EPOCH
 
     def can_carry(self, wanted: Mapping[TopicPartition, bytes], now: float) -> bool:
-        """Return True if a fetch of the `wanted` partitions could have all acknowledgements that are due."""
+        """Return True if a fetch of the `wanted` partitions can include all acknowledgements due now."""
         return self.is_open and all(
             wanted.get(queue[0].tp) == place.topic_id and not queue[0].is_renewal
             for place, queue in self._waiting.items()
@@ -224,7 +225,7 @@ class ShareMemberSession:
     def _take(
         self, is_taken: Callable[[SessionPartition, AcknowledgementGroup], bool]
     ) -> dict[SessionPartition, AcknowledgementGroup]:
-        """Move the first group of each partition, if `is_taken`, to the request; return the groups in it."""
+        """Move each partition's first group that `is_taken` accepts into the request; return all of them."""
         for place, queue in list(self._waiting.items()):
             if is_taken(place, queue[0]):
                 self._sent[place] = queue.popleft()
@@ -335,5 +336,5 @@ class ShareMemberSession:
 
 
 def explaining(code: int, broker: object) -> Callable[[AcknowledgementGroup], PenstockError]:
-    """Return a function that maps a group of a request that failed with `code` to the group's error."""
+    """Return a function that returns a group's error, for a group of a request that failed with `code`."""
     return lambda group: explain_acknowledgement(code, group.tp, broker)

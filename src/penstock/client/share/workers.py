@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from penstock.model import ShareRecord
 
 Handler = Callable[..., Any]
-"""A function or coroutine function of a record that returns None to accept it, or an `AcknowledgeType`."""
+"""A function or coroutine function that processes a record. It returns None to accept the record, or an
+`AcknowledgeType`."""
 
 OnError = Callable[..., Any]
-"""A function of a record and the handler's exception that returns None to release it, or an
+"""A function that gets a record and the handler's exception. It returns None to release the record, or an
 `AcknowledgeType`."""
 
 WORKERS_MAX = 10_000
@@ -64,7 +65,7 @@ class PoolSummary(NamedTuple):
 
 
 class PoolSource(Protocol):
-    """The share consumer that a pool gets its records from."""
+    """The interface of a share consumer that a worker pool uses to get records and to acknowledge them."""
 
     holdings: Holdings
 
@@ -90,7 +91,7 @@ class PoolSource(Protocol):
         """Return records that have been fetched already."""
 
     async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
-        """Fetch, and wait for records; return False if none have come by the `deadline`."""
+        """Fetch records, and wait for some; return False if none have come by the `deadline`."""
 
     async def notify(self) -> None:
         """Call the callback for acknowledgements, with the outcomes that brokers have sent."""
@@ -102,7 +103,7 @@ class PoolSource(Protocol):
         """Send acknowledgements, and wait for the answers."""
 
     def keep_alive(self) -> None:
-        """Note that the application processes records, so that ``max.poll.interval.ms`` starts again."""
+        """Record that the application processes records, so that ``max.poll.interval.ms`` starts again."""
 
 
 class WorkerPool:
@@ -131,7 +132,8 @@ class WorkerPool:
         """The lock of the one worker that takes the next record, and waits for it if necessary."""
         self._idle = self._workers
         self._in_work: dict[tuple[TopicPartition, int], float] = {}
-        """The times at which the locks of records being processed are renewed, in monotonic seconds."""
+        """A dict from each record being processed to the monotonic time in seconds of its next lock
+        renewal."""
         self._counts = dict.fromkeys(AcknowledgeType, 0)
         self._work_s = 0.0
         """The average time in seconds that a worker takes for a record lately; 0 before the first."""
@@ -293,7 +295,7 @@ class WorkerPool:
         self._consumer.flush()
 
     async def _keep(self) -> None:
-        """Renew the locks of records that are being processed, and keep the consumer in its group."""
+        """Renew the locks of records that are being processed, and keep the consumer's membership alive."""
         consumer = self._consumer
         while True:
             lock_s = self._lock_s

@@ -45,7 +45,7 @@ UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
 
 
 class AccumulatedBatches(Protocol):
-    """The methods of the producer's accumulator that the driver calls."""
+    """The interface of the producer's accumulator that the driver uses."""
 
     @property
     def has_unsettled(self) -> bool:
@@ -53,7 +53,7 @@ class AccumulatedBatches(Protocol):
 
     @property
     def has_in_flight(self) -> bool:
-        """True if any batch has been sent and not been answered yet."""
+        """True if any batch was sent and has no response yet."""
 
     def open(self, owner: ProducerId) -> None:
         """Accept records again, to be sent under this producer id and epoch."""
@@ -66,14 +66,17 @@ class AccumulatedBatches(Protocol):
 
 
 class _Call(NamedTuple):
-    """A call of the application that has begun and not ended, perhaps because it timed out."""
+    """A call of the application that has begun and is not complete.
+
+    The application may have stopped waiting.
+    """
 
     event: ProducerEvent
     is_done: Callable[[], bool]
 
 
 class TransactionDriver:
-    """Runs the transactions of one producer."""
+    """Runs one producer's transactions: sends the requests of the state machine to coordinators."""
 
     def __init__(self, client: AsyncClient, config: ProducerConfig, batches: AccumulatedBatches) -> None:
         assert config.transactional_id is not None
@@ -92,7 +95,7 @@ class TransactionDriver:
         self._seal()
 
     def on_change(self, wake_sender: Callable[[], None]) -> None:
-        """Set the function to call when batches that were held back may be sent."""
+        """Set the function to call when batches that waited for the transaction may be sent."""
         self._wake_sender = wake_sender
 
     # -- calls
@@ -135,7 +138,7 @@ class TransactionDriver:
 
     @property
     def coordinates(self) -> TransactionCoordinates | None:
-        """The coordinates of the open transaction, or None before there is a producer id."""
+        """The `TransactionCoordinates` of the open transaction; None before there is a producer id."""
         machine = self.machine
         if machine.owner.producer_id < 0:
             return None
@@ -153,7 +156,7 @@ class TransactionDriver:
         )
 
     async def prepare(self) -> TransactionCoordinates:
-        """Wait until all records are acknowledged, refuse further records, and return the coordinates."""
+        """Wait until all records are acknowledged, refuse more, and return the `TransactionCoordinates`."""
         machine = self.machine
         await self._finish(
             ProducerEvent.PREPARE,

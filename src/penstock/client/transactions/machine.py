@@ -1,6 +1,7 @@
 """The state machine of a transactional producer: calls, answers and time go in, steps come out. No I/O.
 
-One step is in flight at a time. The machine follows the Java producer in both protocols:
+A step is one request to a coordinator; only one is in flight at a time. The machine follows the Java producer
+in both protocols:
 
 - Before KIP-890, the producer adds each partition and group to the transaction before their first batch or
   offsets. The epoch stays the same, unless a request is in doubt: then the next transaction gets a new epoch
@@ -8,7 +9,7 @@ One step is in flight at a time. The machine follows the Java producer in both p
 - With KIP-890, brokers add partitions and groups, and every end of a transaction gives the next epoch.
 
 A request is in doubt if its response was lost: a copy of it may still arrive. In the old protocol, a late
-EndTxn would end the next transaction (KAFKA-17754); a new epoch makes it void.
+EndTxn would end the next transaction (KAFKA-17754); a new epoch prevents this.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from penstock.protocol.error_codes import error_for
 from penstock.protocol.field_values import GROUP_KEY, TRANSACTION_KEY
 
 OPEN = frozenset((ProducerPhase.IN_TRANSACTION, ProducerPhase.COMMITTING))
-"""The states in which batches and offsets may be sent."""
+"""The states of a transaction in which batches and offsets may be sent."""
 
 
 class _Offsets(NamedTuple):
@@ -56,7 +57,7 @@ class _Offsets(NamedTuple):
 
 
 class TransactionMachine:
-    """The transactions of one producer. All calls must be on one event loop."""
+    """Decides the requests for one producer's transactions. All calls must be on one event loop."""
 
     def __init__(self, transactional_id: str, pauses: Pauses) -> None:
         self.transactional_id = transactional_id
@@ -97,25 +98,28 @@ class TransactionMachine:
         self._forget_transaction(is_implicit)
 
     def send_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Ask to add a group's offsets to the transaction. It is done once `has_offsets` is False."""
+        """Ask to add a group's offsets to the transaction.
+
+        The coordinators have accepted them once `has_offsets` is False.
+        """
         self._check()
         self._go(ProducerEvent.SEND_OFFSETS)
         self._offsets = _Offsets(group, offsets)
 
     def prepare(self) -> TransactionCoordinates:
-        """Accept no more records; return the coordinates, with which any process can end the transaction."""
+        """Accept no more records; return the ids with which any process can end the transaction."""
         self._check()
         self._go(ProducerEvent.PREPARE)
         return TransactionCoordinates(self.transactional_id, *self.owner)
 
     def commit(self) -> None:
-        """Ask to commit, as soon as all batches are acknowledged."""
+        """Begin a commit: EndTxn is sent as soon as all batches are acknowledged."""
         self._check()
         self._go(ProducerEvent.COMMIT)
         self._is_commit = True
 
     def abort(self) -> None:
-        """Ask to abort, as soon as no batch is in flight."""
+        """Begin an abort: EndTxn is sent as soon as no batch is in flight."""
         if self.state is ProducerPhase.FATAL_ERROR:
             self._check()
         self._go(ProducerEvent.ABORT)
@@ -133,7 +137,7 @@ class TransactionMachine:
 
     @property
     def is_dropping(self) -> bool:
-        """True if batches that are not in flight must be failed."""
+        """True if batches that are not in flight must be failed, because the transaction is being aborted."""
         return self.state in (
             ProducerPhase.ABORTING,
             ProducerPhase.ABORTABLE_ERROR,
@@ -157,7 +161,7 @@ class TransactionMachine:
         return False
 
     def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
-        """Note that a batch has failed for good. If `is_numbered`, it leaves a gap in the sequence."""
+        """Record that a batch has failed permanently. If `is_numbered`, it leaves a gap in the sequence."""
         if is_numbered:
             self._is_in_doubt = True
         verdict = judge_batch(error.code if isinstance(error, KafkaError) else None)
@@ -190,7 +194,7 @@ class TransactionMachine:
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Return the coordinator of a step: the coordinator type, and the group or transactional id."""
+        """Return the coordinator type for a step, and the group or transactional id that it is for."""
         if isinstance(step, CommitOffsets):
             return GROUP_KEY, step.group.group_id
         return TRANSACTION_KEY, self.transactional_id
@@ -350,7 +354,7 @@ class TransactionMachine:
 
 
 def _telling(step: Step, transactional_id: str) -> str:
-    """Return what a step does, for error messages."""
+    """Return a phrase that describes a step, for error messages."""
     if isinstance(step, FindCoordinator):
         kind = "transactional id" if step.kind == TRANSACTION_KEY else "group"
         return f"looking for the coordinator of {kind} {step.key!r}"

@@ -12,7 +12,7 @@ CONCURRENT_BACKOFF_MS = 20.0
 
 
 class Pauses:
-    """The pauses before the next attempts. `dice` returns random numbers from 0 to 1."""
+    """Computes the pauses before the next attempts. `dice` returns random numbers from 0 to 1."""
 
     def __init__(self, backoff: Backoff, dice: Callable[[], float]) -> None:
         self._backoff = backoff

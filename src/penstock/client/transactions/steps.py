@@ -1,4 +1,4 @@
-"""The requests of a transactional producer to coordinators, and their answers, as plain values."""
+"""The requests of a transactional producer to coordinators ("steps"), and the answers, as plain values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_NODE = -1
 
 
 class TransactionCoordinates(NamedTuple):
-    """The identity of one open transaction, with which any process can end it by EndTxn.
+    """The identity of one open transaction, with which any process can send EndTxn to end it.
 
     The fields are plain values, to be stored or sent. They are valid until the transactional id is used
     again.
@@ -35,7 +35,7 @@ class TransactionCoordinates(NamedTuple):
 
 
 class FindCoordinator(NamedTuple):
-    """The step that asks which node coordinates a transactional id or a group."""
+    """The step FindCoordinator: asks for the node id of a transactional id's or a group's coordinator."""
 
     kind: int
     key: str

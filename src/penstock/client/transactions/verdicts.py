@@ -24,7 +24,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Verdict(IntEnum):
-    """The reactions to an error code, in ascending order of severity."""
+    """The reactions of a transactional producer to an error code, in ascending order of severity."""
 
     DONE = 0
     RETRY = 1
@@ -50,7 +50,7 @@ LEFT_BEHIND = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     )
 )
-"""Error codes that mean that the group has removed this member."""
+"""Error codes of TxnOffsetCommit which mean that the group has removed this member."""
 
 
 def judge_step(step: Step, code: int) -> Verdict:
@@ -132,7 +132,7 @@ def _judge_end(step: End, code: int) -> Verdict:
 
 
 def judge_batch(code: int | None) -> Verdict:
-    """Return the reaction to a batch that has failed for good. `code` is None without an error code.
+    """Return the reaction to a batch that has failed permanently. `code` is None without an error code.
 
     47 (INVALID_PRODUCER_EPOCH) is abortable: the response to the abort's EndTxn shows whether this producer
     is fenced.
