@@ -38,14 +38,15 @@ class Codec(Generic[M]):
     )  # fmt: skip
 
     decode: Callable[..., tuple[M, int]]
-    """decode(data, position=0) -> (message, position of the byte after it).
+    """The function ``decode(data, position=0)``, which returns (message, position of the byte after the
+    message).
 
     Trailing bytes are ignored, unknown tagged fields kept. `records` come as views of `data`.
     Raises DecodeError if the bytes are not a message of this class and version.
     """
 
     encode: Callable[[M], bytes]
-    """encode(message) -> the bytes of a message.
+    """The function ``encode(message)``, which returns the bytes of a message.
 
     Raises EncodeError if a value does not fit its type, or this version cannot carry it.
     """
@@ -104,7 +105,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def _first_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
-        """Compile the decoder and set it as `decode`; then decode `data` by it."""
+        """Compile the decoder and set it as `decode`; then decode `data` with it."""
         if not self._is_compiled:
             self._compile_decode(type(data) is bytes)
             self._is_compiled = True
@@ -119,7 +120,7 @@ class Codec(Generic[M]):
         self.decode = self._build("decode", source, constants)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
-        """Decode from a view, if the codec was compiled for bytes."""
+        """Decode from a memoryview, if the compiled decoder accepts only bytes."""
         from penstock.protocol.compiler.compile import decoder_source
 
         if self._read_view is None:
@@ -127,7 +128,7 @@ class Codec(Generic[M]):
         return self._read_view(data, position)
 
     def _first_encode(self, message: M) -> bytes:
-        """Compile the encoder and set it as `encode`; then encode `message` by it."""
+        """Compile the encoder and set it as `encode`; then encode `message` with it."""
         if self.encode == self._first_encode:
             from penstock.protocol.compiler.compile import encoder_source
 

@@ -195,7 +195,8 @@ _REFUSALS: dict[int, tuple[type[KafkaError], str]] = {
     54: (KafkaError, "; access rules need authorizer.class.name among the settings of the broker"),
     65: (AuthorizationError, ""),
 }
-"""For each error code about missing authorization: the exception class, and advice for the message."""
+"""A dict from each error code about missing authorization to the exception class and advice for the
+message."""
 
 _RETRIABLE = frozenset(
     (

@@ -26,9 +26,10 @@ HIGHEST_ERRORS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((4, 1), 133),
     ((4, 4), 136),
 )
-"""Pairs of a release and the greatest error code from this release on, until the next pair."""
+"""Pairs of a release and the greatest error code of that release and of later ones, up to the next pair's
+release."""
 
 
 def highest_error(numbers: tuple[int, ...]) -> int:
-    """Return the greatest error code of a release; `numbers` are those of its name: ``(0, 10, 2)``."""
+    """Return the greatest error code of a release, given by the numbers of its name: ``(0, 10, 2)``."""
     return max(code for since, code in HIGHEST_ERRORS if since <= numbers)

@@ -1,9 +1,9 @@
-"""Build responses that refuse a request: the error code in every place that an API has for it.
+"""Build responses that refuse a request: the error code in every field that an API has for it.
 
-Apache Kafka has a method for each API (`getErrorResponse`); here the definitions of request and
-response determine it. A response mirrors its request: each entry of a list in the request has an entry in
-a list of the response, which repeats the name. The code is at the top of a response that has a field
-for it there, and otherwise in each entry.
+Apache Kafka has a method for each API (`getErrorResponse`); this module derives the response from the
+definitions of request and response. A response mirrors its request: each entry of a list in the request has
+an entry in a list of the response, which repeats the name. The code is at the top of a response that has a
+field for it there, and otherwise in each entry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpe
 from penstock.protocol.schema.loader import load_definition
 
 ERROR_CODES = ("error_code", "partition_error_code")
-"""The names that the error code of an entry has; the second one is that of AddPartitionsToTxn."""
+"""The field names of an entry's error code; the second name is used by AddPartitionsToTxn."""
 
 PARTITION_FIELDS = frozenset(
     ("index", "partition", "partition_id", "partition_index", "partition_indexes", "partitions")
@@ -44,7 +44,7 @@ _ON_FAILURE: dict[str, object] = {
     "node_id": -1,
     "port": -1,
 }
-"""The values, other than the defaults, of fields in a response or an entry that has an error."""
+"""Values, other than the defaults, of a response's or entry's fields beside an error code."""
 
 _ON_FAILURE_OF_ALL: dict[str, object] = {
     "generation_id": -1,
@@ -52,16 +52,17 @@ _ON_FAILURE_OF_ALL: dict[str, object] = {
     "producer_epoch": -1,
     "protocol_name": None,
 }
-"""The values of fields at the top of an error response. None becomes "" in versions without null."""
+"""Values of fields at the top of a response, beside the top's error code. None becomes "" in versions without
+null."""
 
 _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
-"""APIs whose request has one more level than the response, with the name of that inner list."""
+"""A dict from API to the list inside each request item whose items have entries in the response."""
 
 _ALSO_IN_ENTRIES = (ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 """APIs whose error responses have the error code at the top and also in each entry."""
 
 _WITHOUT_ENTRIES = (ApiKey.DESCRIBE_LOG_DIRS,)
-"""APIs whose response lists other things than the request: their error responses have no entries."""
+"""APIs whose response lists other items than the request: their error responses have no entries."""
 
 Maker: TypeAlias = Callable[[Any, int, "str | None"], Any]
 """A function of a request item, an error code and an error message that returns a part of a response."""
@@ -109,7 +110,7 @@ def error_entries(
 
 
 def error_arrays(definition: Definition, spec: StructSpec, version: int) -> list[FieldSpec]:
-    """Return those lists of a response struct whose entries, or entries of entries, have an error code."""
+    """Return the lists of a response struct whose entries, at any depth, have an error code."""
     found = []
     for field in fields_at(spec, version):
         kind = field.type_at(version)

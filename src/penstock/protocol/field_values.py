@@ -1,7 +1,7 @@
-"""Values of fields that stand for something else than a number, where several modules need the same value.
+"""Named constants for special values of protocol fields that several modules need.
 
 A field that is an enumeration of its own, such as an error code, has its own module. This module imports
-nothing, so that it costs a start nothing.
+nothing, so that it does not slow down the start.
 """
 
 TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 8, 16, 32

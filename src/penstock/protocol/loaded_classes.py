@@ -1,4 +1,4 @@
-"""Make message classes from a user's own definitions, by the source that `class_writer` writes."""
+"""Make message classes from a user's own definitions, from the source that `class_writer` writes."""
 
 from __future__ import annotations
 

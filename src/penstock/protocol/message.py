@@ -21,7 +21,8 @@ Records: TypeAlias = Any
 """Record batches: decoded, a memoryview; to encode, any object with a length, or a list of such objects."""
 
 UnknownTags: TypeAlias = "dict[int, bytes] | None"
-"""Tagged fields that the definition does not have, by tag. They are kept and written again."""
+"""A dict from tag to the bytes of a tagged field that the definition does not have. They are stored when a
+message is decoded, and written again when it is encoded."""
 
 M = TypeVar("M", bound="Message")
 S = TypeVar("S", bound="Struct")
@@ -58,7 +59,7 @@ def _values(struct: Any) -> list[tuple[str, Any]]:
 class MadeLate(Generic[S]):
     """An attribute that holds a struct whose default is created on first use.
 
-    Most of these structs are never sent and never read, and to create them would be a quarter of the work of
+    Most of these structs are never sent and never read, and creating them would be a quarter of the work of
     decoding a message. The slot of the attribute, whose name has a leading underscore, holds None until then.
     """
 
@@ -118,7 +119,7 @@ class Message(Struct):
         """Return the message at the beginning of `data`; bytes after it are ignored.
 
         Raises:
-            DecodeError: the bytes are no such message.
+            DecodeError: the bytes are not a message of this class.
             UnsupportedVersionError: there is no such version.
         """
         return codec_for(cls, version).decode(data, 0)[0]

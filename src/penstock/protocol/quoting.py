@@ -1,4 +1,4 @@
-"""Quote values and names for generated source: all of them pass one of two functions.
+"""Quote values and names for generated source: each passes through one of two functions.
 
 A definition may come from a file of unknown origin. Its defaults and names become parts of Python source
 that is executed, so each passes one of these functions: `literal` for values, `identifier` for names.

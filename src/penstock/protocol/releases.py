@@ -1,7 +1,7 @@
 """Releases of Apache Kafka, 0.8.0 to trunk: the request versions that each parses, and those it offers.
 
-The facts are in ``releases.txt``, beside this module. Test brokers that behave like an older release, and
-tests against old brokers, use them.
+The data are in ``releases.txt``, beside this module. Brokers that imitate an older release for tests, and
+tests against old brokers, use these data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_KRAFT = (3, 3)
 LAST_ZOOKEEPER = (3, 9)
 
 _ANY = 999
-"""Larger than any number in the name of a release."""
+"""A number larger than any number in the name of a release."""
 
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
@@ -36,7 +36,8 @@ class ApiRange(NamedTuple):
     offered: tuple[int, int] | None = None
     """The versions in the ApiVersions response, if they differ from `lowest` and `highest`."""
     where: str = ""
-    """Empty if every broker offers the API to clients, else ``zookeeper``, ``kraft`` or ``controller``."""
+    """The nodes that offer the API: empty for every broker, else ``zookeeper``, ``kraft`` or
+    ``controller``."""
     needs_receiver: bool = False
     """True if the API is offered only if a receiver of client metrics is configured."""
 

@@ -8,7 +8,7 @@ import os
 from penstock.common.suggestions import short_repr
 
 ZERO_UUID = bytes(16)
-"""Stands for no id."""
+"""The id of 16 zero bytes, which stands for no id."""
 
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 _TO_URL = bytes.maketrans(b"+/", b"-_")

@@ -77,7 +77,7 @@ class ArrayPart:
 
 
 def fixed_kind(code: str) -> HeadKind:
-    """Return the head kind of a fixed-size value with the `struct` format `code`."""
+    """Return the `HeadKind` of a fixed-size value with the `struct` format `code`."""
     one = Struct(">" + code)
     return HeadKind(_CODE_NAMES.get(code, code), code, one.size, None, one.pack)
 
@@ -93,7 +93,7 @@ TAKEN = frozenset((
     "append", "data", "end", "holder", "known", "large", "last", "message", "parts", "pos", "seen", "size",
     "tag_end", "tags",
 ))  # fmt: skip
-"""Names of locals that are reserved in generated functions."""
+"""Names that generated functions use for their own locals, so that no other local may have them."""
 
 Run = list[tuple[str, HeadKind]]
 

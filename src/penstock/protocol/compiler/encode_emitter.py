@@ -45,7 +45,7 @@ class EncodeEmitter(Emitter):
             self._pieces = [*pieces, ("0", UVARINT)]
 
     def before(self, text: str) -> None:
-        """Write a line of code before those of the pending run."""
+        """Write a line of generated code that precedes the code of the pending run."""
         self.line(text)
 
     def refuse(self, problem: str) -> str:
@@ -83,7 +83,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({slow})")
 
     def _with_arrays(self, segment: list[Piece], counts: list[str]) -> tuple[str, str]:
-        """Return two expressions for a segment's bytes: for other lengths below 128, and for any lengths."""
+        """Return two expressions for a segment's bytes: for lengths below 128, and for all lengths."""
         name = "pack_" + "_".join(_piece_name(part) for _, part in segment)
         plan = [
             (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment

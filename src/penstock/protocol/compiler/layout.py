@@ -9,7 +9,7 @@ from penstock.protocol.schema.definition import FIXED, Definition, FieldSpec, Fi
 
 
 def resolve(definition: Definition, version: int) -> StructLayout:
-    """Return the layout of a message at a version that it has."""
+    """Return the layout of a message at one of its versions."""
     flexible = version in definition.flexible
     structs = dict(definition.structs)
 

@@ -26,7 +26,8 @@ MALFORMED = "penstock-malformed"
 """The name of the error handler with which `bytes.decode` reads strings that are not UTF-8."""
 
 MALFORMED_BYTES_MAX = 32_767
-"""The most bytes of a malformed string with its replacement characters: every response can carry it."""
+"""The maximum size in bytes of a malformed string with its replacement characters, so that every response can
+carry the string."""
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -57,7 +58,7 @@ COUNT_CACHED_MAX = 128
 """A `struct.Struct` is cached for each array length up to this one; longer arrays create one each time."""
 
 SHAPES_CACHED_MAX = 2000
-"""The most combinations of array lengths for which a run of fields caches a `struct.Struct`."""
+"""The maximum number of combinations of array lengths for which a run of fields caches a `struct.Struct`."""
 
 
 def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
@@ -192,7 +193,7 @@ class VarintBytes(dict[int, bytes]):
 
 
 NUMBERS_CACHED_MAX = 20_000
-"""The most numbers, and the most arrays, whose encoding is cached, for each varint encoding."""
+"""The maximum number of numbers, and of arrays, whose encoding is cached, for each varint encoding."""
 
 _VARINT_BYTES: dict[str, VarintBytes] = {}
 
@@ -218,7 +219,7 @@ class VarintArrays(dict[tuple[int, ...], bytes]):
 
 
 ARRAY_CACHED_MAX = 8
-"""The most elements of an array of varints whose encoding is cached."""
+"""The maximum length of an array of varints whose encoding is cached."""
 
 _VARINT_ARRAYS: dict[str, VarintArrays] = {}
 
@@ -311,10 +312,11 @@ def pause_collector() -> bool:
 
 
 SECTION_TAGS_MAX = 1000
-"""The most tagged fields in one section. Kafka's have a handful; each takes a microsecond to read."""
+"""The maximum number of tagged fields in one section. Kafka's have a handful; each takes a microsecond to
+read."""
 
 MESSAGE_TAGS_MAX = 100_000
-"""The most unknown tagged fields in one message. Newer peers may send one or two with each of
+"""The maximum number of unknown tagged fields in one message. Newer peers may send one or two with each of
 thousands of partitions; millions of them, which take two bytes each, would take seconds to read."""
 
 

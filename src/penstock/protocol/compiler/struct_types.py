@@ -59,9 +59,9 @@ class Structure(WireType):
 
 
 class NullableStructure(Structure):
-    """The wire type of a struct that may be null: a mark before it shows if it is present.
+    """The wire type of a struct that may be null: a marker before it shows if it is present.
 
-    The mark is an int8, -1 for null; for a tagged field, as Kafka writes it, a varint, 0 for null.
+    The marker is an int8, -1 for null; for a tagged field, as Kafka writes it, a varint, 0 for null.
     """
 
     is_null_allowed = True
@@ -101,7 +101,10 @@ class NullableStructure(Structure):
 
 
 def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the lines that create a struct and decode its fields. `struct` is the local for the struct."""
+    """Write the generated lines that create a struct and decode its fields.
+
+    `struct` is the local for the struct.
+    """
     out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
     for spec in layout.absent:
@@ -169,7 +172,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
 
 
 def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the lines that encode a struct. `struct` is the local that holds it."""
+    """Write the generated lines that encode a struct. `struct` is the local that holds it."""
     strict = [not_default(layout, spec, struct) for spec in layout.absent if not spec.ignorable]
     if not layout.flexible:
         strict.append(f"{struct}.unknown_tags")

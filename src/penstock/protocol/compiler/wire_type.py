@@ -48,26 +48,26 @@ LONG = Length(INT32, 0)
 
 
 class StepKind(Enum):
-    """The ways to skip a part of a value that is not decoded."""
+    """The kinds of instructions to skip a part of a value that is not decoded."""
 
     BYTES = auto()
-    """A fixed number of bytes: `Step.size`."""
+    """The part is a fixed number of bytes: `Step.size`."""
     VARINT = auto()
     TEXT = auto()
-    """A length, and that number of bytes."""
+    """The part is a length, and that number of bytes."""
     FIXED_ARRAY = auto()
-    """A count, and that number of elements of `Step.size` bytes each."""
+    """The part is a count, and that number of elements of `Step.size` bytes each."""
     ARRAY = auto()
-    """A count, and that number of elements, which are skipped one by one."""
+    """The part is a count, and that number of elements, which are skipped one by one."""
     NULLABLE = auto()
-    """A byte, and, if that is not negative, a struct."""
+    """The part is a byte, and, if that byte is not negative, a struct."""
     TAGS = auto()
     OTHER = auto()
-    """A value that the function `Step.skip` skips."""
+    """The part is a value that the function `Step.skip` skips."""
 
 
 class Step(NamedTuple):
-    """One part to skip of a value that is not decoded."""
+    """An instruction to skip one part of a value that is not decoded."""
 
     kind: StepKind
     size: int = 0
@@ -77,7 +77,8 @@ class Step(NamedTuple):
     inner: Sequence[Step] = ()
     """The steps that skip an element or a struct."""
     skip: Callable[[memoryview, int], int] | None = None
-    """skip(frame, position) returns the position after the value, or raises IndexError or ValueError."""
+    """A function ``skip(frame, position)`` that returns the position after the value, or raises IndexError or
+    ValueError."""
 
 
 class WireType(ABC):

@@ -262,7 +262,7 @@ class Blob(LengthPrefixed):
 
     @property
     def length_kind(self) -> HeadKind:
-        """The head kind of the length."""
+        """The head kind (encoding) of the length before the bytes."""
         return self.length.kind
 
     def taken(self, out: DecodeEmitter) -> str:

@@ -1,1 +1,1 @@
-"""Messages for people and tools: printed definitions, JSON form, sizes, version prefixes of records."""
+"""Messages shown to users and tools: definitions, JSON form, sizes, version prefixes of records."""

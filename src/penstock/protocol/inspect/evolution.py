@@ -1,9 +1,9 @@
 """Check that a definition evolves compatibly: a version that has been released never changes.
 
-The rules are those of Kafka for its own messages. Of a released definition, the bytes of every
-version, the versions themselves, and the meaning of a tag must stay. New versions are free, and an existing
-flexible version may get a tagged field with an unused tag. A version that
-`latestVersionUnstable` marks has not been released yet.
+The rules are those of Kafka for its own messages. Of a released definition, the bytes of every version, the
+versions themselves, and the meaning of a tag must stay. New versions may be added, and an existing flexible
+version may get a tagged field with an unused tag. A version that `latestVersionUnstable` marks has not been
+released yet.
 """
 
 from __future__ import annotations

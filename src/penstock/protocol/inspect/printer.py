@@ -99,7 +99,7 @@ def _struct_rows(definition: Definition, spec: StructSpec, version: int | None, 
 
 
 def language_type(field_type: FieldType) -> str:
-    """Return the name of a type in the definition language."""
+    """Return the name that the definition language gives to a field's type."""
     name = field_type.base
     if field_type.encoding != FIXED:
         name = f"{'unsigned_' * (field_type.encoding == UNSIGNED)}var{name}"

@@ -41,7 +41,7 @@ class FieldCost(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes in a sample message: those of each integer field, and the bytes of everything else."""
+    """The sizes in bytes of each integer field of a sample message, and of all its other parts together."""
 
     fields: list[FieldCost]
     other_bytes: int

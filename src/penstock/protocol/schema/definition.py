@@ -26,7 +26,7 @@ class DefinitionError(ConfigError):
 
 
 class NewStruct:
-    """Stands for the default of a struct that is not null: a new struct with the defaults of its fields."""
+    """A marker for the default of a struct that is not null: a new struct with the defaults of its fields."""
 
 
 class FieldType(NamedTuple):

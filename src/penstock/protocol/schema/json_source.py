@@ -10,7 +10,7 @@ from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.versions import Versions
 
 NAME_LENGTH_MAX = 200
-"""The most characters of a name."""
+"""The maximum length of a name in characters."""
 
 
 def is_name(text: object) -> bool:

@@ -1,4 +1,4 @@
-"""Load definitions from files: Kafka's own by name, others by path."""
+"""Loads definitions from files: definitions of Kafka's messages by name, others by path."""
 
 from __future__ import annotations
 

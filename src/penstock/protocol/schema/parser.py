@@ -50,9 +50,10 @@ STRUCT_DEPTH_MAX = 16
 nested loops. The messages of Kafka nest 5 deep."""
 
 FIELDS_MAX = 2_000
-"""The most fields of one message. The fields of a struct count once for each use of the struct, since a codec
-has code for each. A short definition can have very many: ten structs, each with ten fields of the next one.
-Python compiles an expression of some 3,000 terms, and a codec can have one with a term for each field."""
+"""The maximum number of fields of one message. The fields of a struct count once for each use of the struct,
+since a codec has code for each. A short definition can have very many fields: ten structs, each with ten
+fields of the next one. Python compiles an expression of some 3,000 terms, and a codec can have one with a
+term for each field."""
 
 # Names that the classes made from a definition, and their codecs, need for themselves.
 _TAKEN_ATTRIBUTES = {"self", "unknown_tags", "encode", "decode", "isinstance", "tuple"}
@@ -190,7 +191,7 @@ class Parser:
     ) -> tuple[int, int]:
         """Check the limits of a struct; return (number of fields, nested ones included, depth of nesting).
 
-        `outer` are the structs around it. `known` keeps the results, so that each struct is examined once.
+        `outer` are the structs around it. `known` stores the results, so that each struct is checked once.
         """
         if struct.name in known:
             return known[struct.name]

@@ -28,7 +28,7 @@ def json_kind(value: object) -> str:
 
 
 class ScalarType(ABC):
-    """A type whose values have no parts."""
+    """A type of the definition language whose values have no parts, such as an integer or a string."""
 
     name: str
     """The name of the type in definitions."""
@@ -79,7 +79,7 @@ def _plain(source: object) -> str | int | float | None:
 
 
 class Integer(ScalarType):
-    """The type of a whole number of some width."""
+    """The type of a whole number with a given number of bits."""
 
     python_type = "int"
     json_is_same = True
@@ -250,4 +250,4 @@ SCALARS: dict[str, ScalarType] = {
     **{name: Integer(name, bits) for name, bits in INTEGER_BITS.items()},
     **{each.name: each for each in (Bool(), Float64(), UuidType(), String(), Bytes(), RECORDS)},
 }
-"""Every scalar type by its name in definitions."""
+"""A dict from the name of a scalar type in definitions to the type."""

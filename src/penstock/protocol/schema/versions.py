@@ -8,7 +8,7 @@ from typing import NamedTuple
 from penstock.common.suggestions import short_repr
 
 OPEN_END = 32767
-"""The highest version an int16 can carry: where ``0+`` ends."""
+"""The highest version that an int16 can carry: the end of ranges such as ``0+``."""
 
 
 class Versions(NamedTuple):
