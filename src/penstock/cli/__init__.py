@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from penstock.cli.outcome import guarded, open_missing_streams
 
 GARBAGE_OBJECTS = 50_000
-"""The number of new and not yet freed objects after which the garbage collector runs."""
+"""The allocations, less deallocations, after which Python collects its youngest garbage generation."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """List, add and remove access control entries.
 
-    A rule says: allow USER OPERATION[,OPERATION] TYPE:NAME [from HOST]. A name that ends in * is a prefix.
+    A rule has the form: allow USER OPERATION[,OPERATION] TYPE:NAME [from HOST]. A name that ends in * is a
+    prefix.
 
     \b
     Examples:
@@ -67,7 +68,7 @@ def list_entries(
 @click.argument("words", metavar="RULE...", nargs=-1, required=True)
 @json_option()
 def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], as_json: bool) -> None:
-    """Add the entries of a rule."""
+    """Add the access control entries of a rule."""
     from penstock.client import Admin
     from penstock.security.acls import parse_rule, rule_of, warning_of
 
@@ -103,7 +104,7 @@ def remove_entries(
 
 
 def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
-    """Print access control entries as rules, or as JSON rows with the schema `acl` of `NOUNS`."""
+    """Print access control entries as rules, or as JSON rows with the fields `NOUNS["acl"]`."""
     from penstock.security.acls import Operation, PatternType, Permission, ResourceType, rule_of
 
     if not as_json:
@@ -127,5 +128,5 @@ def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
 
 
 def _word(kind: type[IntEnum], code: int) -> str:
-    """Return the name of a protocol code in lower case, or the number of an unknown code."""
+    """Return the lower-case name of a code in an ACL enum, or the number as text if the code is unknown."""
     return kind(code).name.lower() if code in kind.__members__.values() else str(code)

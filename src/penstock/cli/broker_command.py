@@ -59,10 +59,10 @@ def command(
     Examples:
       penstock broker                            in memory, on 127.0.0.1:9092
       penstock broker --data-dir data --port 0   on disk, on any free port
-      penstock broker --as-version 0.10.2        what a program of 2017 would meet
+      penstock broker --as-version 0.10.2        behave like Kafka 0.10.2
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
       penstock broker --for-tests                for a test in any language
-      penstock broker list -b kafka:9092         those of a cluster
+      penstock broker list -b kafka:9092         the brokers of a cluster
     """
     if context.invoked_subcommand is not None:
         if config or any(value is not None for value in values.values()):

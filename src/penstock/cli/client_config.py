@@ -21,7 +21,7 @@ FILE_VARIABLE = "PENSTOCK_CONFIG"
 
 VARIABLE_PREFIX = "PENSTOCK_"
 ASKED = "PENSTOCK_ASKED"
-"""The key under which click's context keeps passwords that the user has typed."""
+"""The key in click's `Context.meta` under which passwords typed on the terminal are stored."""
 
 SECRETS = frozenset(
     (
@@ -36,7 +36,7 @@ SECRETS = frozenset(
         "ssl.keystore.key",
     )
 )
-"""Settings that are refused on a command line, because they are secret."""
+"""The names of settings with secret values, which are refused in ``-X`` on a command line."""
 
 JAVA_NAMES = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.")
 """Prefixes of setting names that only Java clients have: a file with such a name is parsed as Java
@@ -123,7 +123,7 @@ def _concerns_all(name: str) -> bool:
 
 
 def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str, str]:
-    """Return the settings, with a password from the keyboard if one is needed and missing."""
+    """Return the settings; with `may_ask`, ask on the terminal for a missing SASL password and add it."""
     made = dict(settings)
     protocol = made.get("security.protocol", "PLAINTEXT").upper()
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
@@ -134,7 +134,7 @@ def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str,
 
 
 def _asked(username: str) -> str:
-    """Return a user's password from the keyboard, asking for it once in each command."""
+    """Ask on the terminal for a user's password, once per command, and return it."""
     context = click.get_current_context(silent=True)
     answers: dict[str, str] = {} if context is None else context.meta.setdefault(ASKED, {})
     if username not in answers:
@@ -143,7 +143,7 @@ def _asked(username: str) -> str:
 
 
 def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the settings of ``-X`` unchanged, if they have no secrets, which other users could read.
+    """Return the settings of ``-X`` unchanged; refuse secrets, which process lists would show.
 
     Raises:
         ConfigError: a setting is a secret. A reference to an environment variable or a file is allowed.

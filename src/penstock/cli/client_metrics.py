@@ -16,7 +16,7 @@ from penstock.errors import ConfigError, NetworkError
 _PAGE = "/client-metrics"
 _PATIENCE_S = 5.0
 _PAGE_BYTES_MAX = 32 << 20
-"""The most bytes that are read of a broker's metrics page: twice its greatest possible size."""
+"""The most bytes to read of a broker's metrics page: twice the size that such a page can have."""
 
 _FIELDS = {field.name for field in NOUNS["client metric"]}
 _COLUMNS = ("client_id", "name", "labels", "kind", "value")

@@ -70,7 +70,7 @@ def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None
 
 
 def broker_row(node: BrokerNode, controller: int) -> dict[str, object]:
-    """Return a broker as a JSON row with the schema `broker` of `NOUNS`."""
+    """Return a broker as a JSON row with the fields `NOUNS["broker"]`."""
     return {
         "broker": node.node_id,
         "host": node.host,

@@ -17,7 +17,7 @@ from penstock.cli.times import parse_duration
 from penstock.errors import ConfigError, NetworkError, PenstockError
 
 PATIENCE_S = 60.0
-"""The seconds that a control operation may take: a stopping broker waits until others lead its partitions."""
+"""The timeout of a control operation in seconds: a stop waits until the broker's leaderships have moved."""
 
 NODE = click.argument("node", metavar="BROKER", type=click.IntRange(1))
 TOPIC = click.argument("topic")
@@ -25,7 +25,7 @@ PARTITION = click.argument("partition", type=click.IntRange(0))
 
 
 def move(bootstrap: str, lever: str, **arguments: object) -> Any:
-    """Call the control operation `lever` of a local cluster, found by its brokers' ports; return the result.
+    """Run the control operation `lever`, such as kill, in a local cluster; return the operation's result.
 
     Raises:
         NetworkError: no such cluster runs on this machine under this user.
@@ -86,7 +86,7 @@ def _lever(
 @_lever("nodes", "The brokers, and what levers have done to them.", changes=False)
 @json_option()
 def nodes(bootstrap: str, as_json: bool) -> None:
-    """List the brokers of a cluster of penstock broker --brokers N, and what was done to them."""
+    """List the brokers of a cluster of penstock broker --brokers N, and the state of each."""
     put_rows("node", move(bootstrap, "nodes"), as_json)
 
 
@@ -227,7 +227,7 @@ def shrink_isr(bootstrap: str, topic: str, partition: int, node: int) -> None:
 @PARTITION
 @click.option("--to", "node", metavar="BROKER", type=click.IntRange(1), help="This one; otherwise the next.")
 def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) -> None:
-    """Make another in-sync replica the leader of a partition, and print its broker."""
+    """Make another in-sync replica the leader of a partition, and print that broker's id."""
     leader = move(bootstrap, "move_leader", topic=topic, partition=partition, node=node)
     done(f"broker {leader} leads {topic}-{partition}")
 
@@ -237,7 +237,7 @@ def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) ->
 @PARTITION
 @click.option("--unclean", is_flag=True, help="Any replica, with the loss that it brings.")
 def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
-    """Elect the preferred leader of a partition, or with --unclean any leader if it has none."""
+    """Elect the preferred leader of a partition, or with --unclean any leader if the partition has none."""
     move(bootstrap, "elect", topic=topic, partition=partition, unclean=unclean)
     done(f"elected a leader of {topic}-{partition}")
 
@@ -249,7 +249,7 @@ def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
 def move_coordinator(
     bootstrap: str, group: str | None, transactional_id: str | None, node: int | None
 ) -> None:
-    """Make another broker the coordinator of a group or transactional id, and print it."""
+    """Make another broker the coordinator of a group or transactional id, and print its id."""
     if (group is None) == (transactional_id is None):
         raise click.UsageError("name either --group or --transactional-id")
     moved = move(bootstrap, "move_coordinator", group=group, transactional_id=transactional_id, node=node)

@@ -55,7 +55,7 @@ PLAIN_WORDS = {
     "is not a valid float range": "is not a number",
     "is not a valid float": "is not a number",
 }
-"""Words in click's error messages, and plainer words that replace them."""
+"""A dict from phrases in click's error messages to the plainer phrases that replace them."""
 
 
 class Nouns(click.Group):

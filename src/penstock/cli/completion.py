@@ -48,34 +48,34 @@ def complete(root: click.Command) -> int | None:
 
 
 def topics(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of topics; internal ones only if the word begins with an underscore."""
+    """Return completions of a topic name; internal topics only if the typed word begins with ``_``."""
     internal = incomplete.startswith("_")
     return ask(context, incomplete, lambda admin: admin.list_topics(include_internal=internal))
 
 
 def transactional_ids(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the transactional ids that the coordinators of the cluster list."""
+    """Return completions of a transactional id, from the coordinators of the cluster."""
     return ask(context, incomplete, lambda admin: [one.transactional_id for one in admin.list_transactions()])
 
 
 def groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of consumer groups."""
+    """Return completions of the name of a consumer group."""
     return ask(context, incomplete, lambda admin: [group.group_id for group in admin.list_groups()])
 
 
 def share_groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of share groups."""
+    """Return completions of the name of a share group."""
     return ask(context, incomplete, lambda admin: [each.group_id for each in admin.list_share_groups()])
 
 
 def definitions(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the names of APIs and messages that match, or file names if none match."""
+    """Return the API and message names that begin with the typed word, or complete files if none does."""
     found = _beginning(incomplete, known_names())
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
 
 
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """Return the names that `find` gets from the cluster at ``-b``, or none if it does not answer."""
+    """Return the names from `find` that begin with the typed word; none if the cluster does not answer."""
     from penstock.client import Admin
 
     given = context.params

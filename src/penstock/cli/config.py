@@ -255,7 +255,7 @@ def set_values(
 
 
 def _warn_of_unknown(admin: Admin, broker: int | None, names: Iterable[str]) -> None:
-    """Warn about settings that a broker does not have, since brokers store any name without complaint."""
+    """Warn about settings that a broker does not define: it would store them, but they have no effect."""
     node = admin.describe_cluster().nodes[0].node_id if broker is None else broker
     known = admin.describe_config(broker=node)
     for name in names:

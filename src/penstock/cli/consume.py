@@ -42,8 +42,7 @@ LINES_BYTES = 1 << 20
 POLL_MS = 200
 
 MUCH_RECORDS = 1_000
-"""The number of records in one poll from which on many more are expected, so that loading numpy to convert
-them by columns saves time."""
+"""The records in one poll after which later ones are converted by columns: faster, but loads numpy."""
 
 
 @click.command("consume", short_help="Print the messages of a topic.")
@@ -151,8 +150,8 @@ def command(
 
     \b
     Examples:
-      penstock consume delays                    what is there and what comes
-      penstock consume -t delays -e              everything there is, then exit
+      penstock consume delays                    existing and new messages
+      penstock consume -t delays -e              all existing messages, then exit
       penstock consume -t delays -o -5 -e        the last five of each partition
       penstock consume -t delays -o '1h ago' -e  the last hour
       penstock consume -t delays -o s@2026-01-31 -o e@2026-02-01
@@ -299,10 +298,10 @@ TABLES = ("parquet", "csv")
 
 
 def _file_kind(layout: str | None, output: str | None) -> str | None:
-    """Return ``parquet``, ``csv`` or ``json``, by ``-f`` or by the file's extension, or None without either.
+    """Return the output format from ``-f`` or the file extension (parquet, csv, json), or None without both.
 
     Raises:
-        ConfigError: neither ``-f`` nor the file's extension names a format.
+        ConfigError: there is a file, but neither ``-f`` nor its extension names a format.
     """
     if layout in (*TABLES, "json"):
         return layout
@@ -348,7 +347,7 @@ def _printer(
 
 
 class ConsumeRun:
-    """Reads records of partitions from a start until the count, the end or the stop time is reached."""
+    """Reads partitions for ``penstock consume``, until the count, the end or the stop time is reached."""
 
     def __init__(
         self,
@@ -420,7 +419,7 @@ class ConsumeRun:
                 return
 
     def _print_columns(self, output: IO[bytes], left: int, config: ConsumerConfig) -> None:
-        """Continue `print_to` with JSON lines made from columns; `left` is the limit, negative for none."""
+        """Print further records as JSON lines, by columns: `left` records at most, or all if negative."""
         from penstock.cli.json_lines import json_lines, rows_before
         from penstock.records.decode import iter_columns
 
@@ -450,7 +449,7 @@ class ConsumeRun:
             self._note_ends(is_idle=part is None)
 
     def _note_ends(self, *, is_idle: bool = False) -> None:
-        """Mark partitions as finished whose end is reached, also if control records are last.
+        """Mark partitions that are read to the end as finished, also if they end with control records.
 
         When no records arrive, the ends are requested again: a topic that was re-created may have smaller
         ones.

@@ -27,7 +27,7 @@ def group_config(
 ) -> dict[str, object]:
     """Return the settings of a group member.
 
-    Partitions without a committed offset start at the beginning, or where -o says.
+    Partitions without a committed offset start at the beginning, or at the position that ``-o`` sets.
 
     Raises:
         ConfigError: partitions are given, or a start that a group does not support.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.tables.scans import ArrowScan
 
 SHOWN_MAX = 5
-"""The most undecodable records that are reported one by one."""
+"""The most undecodable records that are reported one by one; a last line has the number of all."""
 
 
 def consume_table(

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class DecodedFields:
-    """Decodes keys and values one by one.
+    """Decodes the keys and values of records for ``penstock consume``, one record at a time.
 
-    A field that cannot be decoded stays as it is; stderr has the reason.
+    A field that cannot be decoded stays encoded, and the reason is written to stderr.
     """
 
     def __init__(self, formats: Mapping[str, str], registry: str) -> None:
-        """Set up the decoding of ``key`` and ``value`` in the given formats, with the registry at a URL.
+        """Prepare to decode keys and values in `formats`, with the schema registry at the URL `registry`.
 
         Raises:
             ConfigError: the URL is malformed.
@@ -50,11 +50,11 @@ class DecodedFields:
         return record._replace(**found)
 
     def printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
-        """Return a function that prints a record by `plain_printer`, with decoded fields as JSON text."""
+        """Return a function that formats a record by `plain_printer`, with fields decoded to JSON text."""
         return lambda record: plain_printer(self.text(record))
 
     def json_printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
-        """Return a function that prints a record as a JSON line, with decoded fields as JSON values in it."""
+        """Return a function that formats a record as a JSON line, in which decoded fields are JSON values."""
 
         def line(record: Record) -> bytes:
             found = self.values(record)
@@ -66,7 +66,7 @@ class DecodedFields:
         return line
 
     def values(self, record: Record) -> dict[str, Any]:
-        """Return the decoded fields of a record by name, without those that cannot be decoded.
+        """Return a dict from ``key`` and ``value`` to the decoded field, without fields that do not decode.
 
         Raises:
             RegistryError, NetworkError: the registry refuses a request, or cannot be reached.
@@ -98,7 +98,8 @@ class DecodedFields:
     def _decoder(self, topic: str, field: str) -> Decoder:
         """Return the decoder of a topic's key or value.
 
-        Its reader schema is the newest schema of the subject or, if there is none, one that a value names.
+        Its reader schema is the newest schema of the subject. Without one, it is the schema whose id is in a
+        value.
         """
         decoder = self._decoders.get((topic, field))
         if decoder is None:

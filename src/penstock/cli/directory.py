@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.directory_levels import DirectoryState
 
 TOPICS_NAMED = 5
-"""The most topics in the warning about topics with which Apache Kafka 4.x does not start."""
+"""The most topics to list in the warning that Apache Kafka 4.x does not start with some topics."""
 
 
 @click.group("directory", short_help="Data directories of brokers that are stopped.")

@@ -24,10 +24,10 @@ class Encoding:
 
 
 class EncodedFields:
-    """Encodes the keys and values of messages with their schemas."""
+    """Encodes the keys and values of messages with their schemas, for ``penstock produce``."""
 
     def __init__(self, encodings: Mapping[str, Encoding], registry: str) -> None:
-        """Set up the given encodings of ``key`` and ``value``, with the registry at a URL.
+        """Prepare to encode keys and values as `encodings` describes, with the registry at a URL.
 
         Raises:
             ConfigError, EncodeError: a schema's file cannot be used, or has another format.
@@ -49,7 +49,7 @@ class EncodedFields:
         }
 
     def messages(self, messages: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield messages, in the form of `penstock.cli.produce`, with their keys and values encoded.
+        """Yield messages, tuples like `penstock.cli.produce.Fields`, with their keys and values encoded.
 
         Raises:
             EncodeError: a text does not fit its schema; the error names the message.

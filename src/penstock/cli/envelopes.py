@@ -41,7 +41,7 @@ class OutgoingRecord(NamedTuple):
 
 
 def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
-    """Return a record as one line of JSON with kcat's names, and with base64 for what is not UTF-8.
+    """Return a record as one line of JSON with kcat's field names; bytes that are not UTF-8 are in base64.
 
     With `for_terminal`, a line with unprintable characters is escaped to pure ASCII.
     """
@@ -180,7 +180,7 @@ def _refuse_base64(name: str) -> bytes:
 
 
 def _text(value: bytes | None) -> tuple[str | None, bool]:
-    """Return the text of a value, and False if bytes that are not UTF-8 were replaced in it."""
+    """Return (a value decoded as UTF-8, True if all its bytes are valid); U+FFFD replaces invalid bytes."""
     if value is None:
         return None, True
     try:

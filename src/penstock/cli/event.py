@@ -47,8 +47,8 @@ def command() -> None:
 
     \b
     Examples:
-      penstock event read -t readings -e               what records are
-      penstock event validate event.json               or which rule is broken
+      penstock event read -t readings -e               which records are events
+      penstock event validate event.json               which rule it breaks, if any
       penstock event encode --mode binary event.json   the record that carries it
       penstock event convert --to protobuf event.json > event.bin
       penstock event read -t readings -e --jsonl |
@@ -320,7 +320,7 @@ def read(
 
 
 def _advice(outcome: object, value: bytes) -> str:
-    """Return a hint about a record that is not an event, although its value is one."""
+    """Return a hint if a record is no event but its value is an event in JSON; else return an empty text."""
     from penstock.cloudevents import NotAnEvent
     from penstock.cloudevents.formats.json_format import has_required_members
 
@@ -342,12 +342,12 @@ def _record_line(record: Record, options: LineOptions) -> bytes:
 
 
 def _for_terminal(printer: Printer) -> Printer:
-    """Return a printer whose lines have control characters escaped, except the line feed."""
+    """Return a printer that escapes control characters in the lines of `printer`, but not the line feed."""
     return lambda record: printable_bytes(printer(record).removesuffix(b"\n")) + b"\n"
 
 
 def _summary(record: Record, options: LineOptions) -> bytes:
-    """Return one readable line: the record's position, whether it is an event, and the start of its data."""
+    """Return one line: a record's position, then its event's attributes and data, or why it is no event."""
     from penstock.cloudevents import Event
 
     outcome = options.outcome(record.key, record.value, record.headers)

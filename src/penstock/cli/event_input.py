@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 READ_BYTES = 1 << 16
 LINE_BYTES_MAX = 256 << 20
-"""Longer lines are refused, so that no file fills the memory."""
+"""The longest line in bytes; longer lines are refused, so that no file fills the memory."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
 """Control characters that JSON text cannot contain."""
 
 
 def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
-    """Write the converted line for each line of `file`, as soon as the line is read."""
+    """Write to stdout what `line_to_line` returns for each line of `file`, as soon as the line is read."""
     for lines in _lines(file):
         put_bytes("".join(map(line_to_line, lines)).encode())
 
 
 def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of `file` in batches as they arrive. Cut a line at the length limit."""
+    """Yield the lines of `file` in batches as they arrive. Cut lines longer than `LINE_BYTES_MAX`."""
     read = getattr(file, "read1", file.read)
     rest: list[bytes] = []
     rest_bytes = 0
@@ -45,7 +45,7 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def events_in(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
-    """Return the events in a file; `option` is the option that sets the format, for error messages."""
+    """Return the events in `body`, a file's contents; `option`, which sets the format, is named in errors."""
     from penstock.cloudevents import InvalidEventError, read_events
 
     if event_format is None:

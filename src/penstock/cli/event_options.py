@@ -113,7 +113,7 @@ def key_mapper_if(wanted: bool) -> Any:
 
 
 def check_mode(mode: str, event_format: str, binary_headers: bool) -> None:
-    """Raise ConfigError for options that have no effect in a mode."""
+    """Raise ConfigError if options for structured records are given with binary content mode."""
     if mode == "binary" and (binary_headers or event_format != "json"):
         option = "--binary-headers" if binary_headers else "--format"
         raise ConfigError(f"{option} is for structured records: add --mode structured")

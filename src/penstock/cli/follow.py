@@ -103,19 +103,19 @@ def command(
 
 
 def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """Return the end offset of each partition, or None for a partition without one."""
+    """Return a dict from each partition to its end offset, or to None if the cluster returns none."""
     found = admin.list_offsets(dict.fromkeys(tps, LATEST))
     return {tp: None if at is None else at.offset for tp, at in found.items()}
 
 
 def topic_ids_of(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
-    """Return the ids of the topics that have an id, by name."""
+    """Return a dict from topic names to topic ids, without topics that have no id."""
     found = admin.describe_topics(list(topics))
     return {each.name: uuid_from_text(each.topic_id) for each in found if each.topic_id is not None}
 
 
 class Lines:
-    """Prints one line whenever the state of the query has changed."""
+    """Prints the state of a Spark query to a pipe or file, as one line whenever it has changed."""
 
     def __init__(self) -> None:
         self._shown: tuple[object, ...] | None = None
@@ -134,7 +134,7 @@ class Lines:
 
 
 class LiveBlock:
-    """Prints a block of lines, each time over the previous block."""
+    """Prints the state of a Spark query on a terminal as a block of lines, over the previous block."""
 
     def __init__(self) -> None:
         self._height = 0
@@ -152,7 +152,7 @@ class LiveBlock:
 
 
 def summary(view: QueryView) -> str:
-    """Return one line with the batch, the rate and the lag of a query, without unknown parts."""
+    """Return one line with the batch, the rate and the lag of a query; missing values are left out."""
     words = ["no micro-batch is through yet" if view.batch_id is None else f"batch {view.batch_id}"]
     if view.planned_id is not None and view.planned_id != view.batch_id:
         words.append(f"batch {view.planned_id} runs")
@@ -166,7 +166,7 @@ def summary(view: QueryView) -> str:
 
 
 def table(view: QueryView, rows_max: int) -> list[str]:
-    """Return lines with the offsets of the partitions that are furthest behind."""
+    """Return a line for each partition that is furthest behind: its offset, its end offset and its lag."""
     behind = {tp: end - view.offsets[tp] for tp, end in view.ends.items() if tp in view.offsets}
     chosen = sorted(view.offsets, key=lambda tp: (-behind.get(tp, 0), tp))[: min(ROWS_SHOWN_MAX, rows_max)]
     lines = []

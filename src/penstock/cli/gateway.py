@@ -260,7 +260,7 @@ HEAD = ("software", "address", "api", "version", "requests", "bytes in", "bytes 
 
 
 def picture(rows: Sequence[ClientCount], where: str) -> list[str]:
-    """Return the lines of the live table of clients."""
+    """Return the lines of the table that ``--watch`` shows: the clients, with their requests and bytes."""
     shown = [
         {
             "software": f"{row.software} {row.software_version}".strip() or row.client_id or "-",

@@ -74,7 +74,7 @@ def list_groups(
 def describe_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show the members of groups and what each of them reads; without a name, of all groups."""
+    """Show the members of groups and their partitions; without a name, of all groups."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -319,7 +319,7 @@ def delete_groups(
 
 
 def known(answers: Answers) -> dict[TopicPartition, int]:
-    """Return the offsets that were found, without partitions that have none."""
+    """Return a dict from partitions to the offsets in `answers`, without partitions that have no offset."""
     return {tp: at.offset for tp, at in answers.items() if at is not None}
 
 

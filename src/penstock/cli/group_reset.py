@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class To(Enum):
-    """The kind of an offset reset's target, by the option that selects it."""
+    """The kinds of targets of an offset reset; the value of each is the command's option that selects it."""
 
     EARLIEST = "--to-earliest"
     LATEST = "--to-latest"

@@ -49,7 +49,7 @@ def _say_unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
 
 
 def _watch(reader: int) -> None:
-    """Wait for an interrupt; end the process at a second one or after `PATIENCE_S` seconds."""
+    """Wait for an interrupt; end the process after a second one, or `PATIENCE_S` seconds after the first."""
     while not _is_interrupt(os.read(reader, 64)):
         continue
     while select.select([reader], [], [], PATIENCE_S)[0]:

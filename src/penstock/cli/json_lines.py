@@ -37,7 +37,7 @@ _KIND_ENDS = np.array(_ENDS, dtype=np.int64)
 
 
 def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = None) -> memoryview:
-    """Return the JSON lines of the rows before `last` (by default all); every column must be decoded.
+    """Return the JSON lines of the first `last` rows (by default all); every column must be decoded.
 
     Raises:
         ValueError: a column is missing.

@@ -397,7 +397,7 @@ def _tidy(
     orphan_age: str,
     as_json: bool,
 ) -> None:
-    """Tidy a table and its table of dead letters; show the latter only if something was done there."""
+    """Merge files and expire snapshots of a table and its dead-letter table; print what was done."""
     from penstock.lake.contract import Tidied
 
     for each in (table, dead_letters):

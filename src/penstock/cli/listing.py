@@ -1,4 +1,4 @@
-"""The output of listing commands: one schema for each noun, as a table or as lines of JSON.
+"""The output of listing commands: one schema for each kind of row, as a table or as lines of JSON.
 
 The schemas are stable: fields may be added, but are never renamed, retyped or removed.
 ``docs/reference/command-line-json.md`` lists them, and a test compares that page with this module.
@@ -352,9 +352,10 @@ def put_rows(
     *,
     is_always_shown: bool = True,
 ) -> None:
-    """Print rows with the schema `NOUNS[noun]`: each as a line of JSON, or all as a table.
+    """Print rows with the fields `NOUNS[noun]`: each row as a line of JSON, or all rows as a table.
 
-    The table has `columns`, by default all. With `is_always_shown`, a table without rows has a head.
+    The table has `columns`, by default all. With `is_always_shown`, the table's head is printed even if there
+    are no rows.
     """
     fields = NOUNS[noun]
     if as_json:

@@ -29,14 +29,16 @@ COUNTS = {
     "not_in_map": "copied before there was a map",
     "different": "different",
 }
-"""The counts of a comparison of source and target, and the words for them in the output."""
+"""A dict from the counts of a `PartitionCheck` to the words for them in the output of ``--check``."""
 
 LOOK_EVERY_S = 1.0
 """The seconds between lookups of a followed source's end offsets, and between progress lines in JSON."""
 
 ROUND_MS = 200.0
-"""The milliseconds that a round waits for records. After a round without any, the target is contacted, to
-see if it still answers."""
+"""The milliseconds for which one round of copying waits for records.
+
+After a round without records, a request is sent to the target, to find out if it still answers.
+"""
 
 
 @click.command("mirror", short_help="Copy topics from one Kafka into another.")
@@ -183,7 +185,7 @@ def command(
 
 
 def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
-    """Copy until the end, or with `follow` for ever; then yield after each second with copied records."""
+    """Copy to the end of the sources; with `follow`, copy without end, yielding each second with copies."""
     looked_at = time.monotonic()
     has_come = False
     pace = _Pace()
@@ -223,7 +225,7 @@ def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
 
 
 class _Pace:
-    """Decides when groups are checked: every second, but checks take at most a tenth of the time."""
+    """Decides when group offsets are moved: each second, or less often, to take at most 10 % of the time."""
 
     def __init__(self) -> None:
         self._due = self._begun = time.monotonic()
@@ -233,7 +235,7 @@ class _Pace:
         return self._begun >= self._due
 
     def note(self) -> None:
-        """Note the end of a check of the groups, which began when `is_due` returned True."""
+        """Record the end of moving the groups' offsets, which began when `is_due` returned True."""
         now = time.monotonic()
         self._due = now + max(LOOK_EVERY_S, 9 * (now - self._begun))
 

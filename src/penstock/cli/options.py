@@ -137,7 +137,7 @@ def profile_in_force() -> str | None:
 
 
 def _known_bootstrap() -> str:
-    """Return the addresses from a file, a profile or the environment, or else this machine's."""
+    """Return the bootstrap servers from a file, a profile or the environment, or else the local default."""
     try:
         found = settings_in_force()
     except ConfigError as error:

@@ -58,7 +58,7 @@ def put(line: str = "", *, bold: bool = False) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a cell of a table as `put` will write it, so that the widths of columns are correct."""
+    """Return a table cell's text with unprintable characters escaped, to compute its column's width."""
     return printable(text) if is_terminal() else text
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def partitions_of(
     bootstrap: str, topic: str, chosen: Collection[int], config: Mapping[str, str]
 ) -> list[TopicPartition]:
-    """Return the partitions of `topic`, or the `chosen` ones among them.
+    """Return all partitions of `topic`, or only those with the numbers `chosen` if some are given.
 
     Raises:
         ConfigError: a chosen partition does not exist.
@@ -36,7 +36,7 @@ def partitions_of(
 
 
 def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list[TopicPartition]:
-    """Return the partitions of topics in order; `wanted` has None for all partitions of a topic.
+    """Return the partitions in `wanted`, sorted; None instead of numbers means all partitions of a topic.
 
     Raises:
         ConfigError: a given partition does not exist.
@@ -53,5 +53,5 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
 
 
 def span(count: int) -> str:
-    """Return text that lists a topic's partitions, for an error about a partition that is missing."""
+    """Return the text "it has 3 partitions, 0 to 2" for an error about a missing partition."""
     return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

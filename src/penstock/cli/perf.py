@@ -30,7 +30,7 @@ TOPIC = "penstock-perf"
 REPORT_EVERY_S = 1.0
 POLL_MS = 200
 VALUES = 64
-"""The number of different values, sent in turn: creating a value for each record would add to the time."""
+"""The number of different values that are sent in turn: creating one per record would distort the result."""
 
 
 @click.group("perf", short_help="Measure how fast records go in and out.")
@@ -305,9 +305,9 @@ def _duration_s(word: str | None) -> float | None:
 
 @contextmanager
 def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: bool) -> Iterator[None]:
-    """Create this command's own topic if it does not exist, and remove it at the end.
+    """Create the command's own topic if it is missing; remove it after the block, unless `keep` is set.
 
-    Topics with other names must exist. An interrupt ends the block as well.
+    Other topics must exist, and stay. An interrupt ends the block as well.
     """
     if topic != TOPIC:
         yield

@@ -141,7 +141,8 @@ def command(
 ) -> None:
     """Send messages to a topic: one per line of stdin, or one per FILE.
 
-    Without -t the first word is the topic; with -J, where messages may name their own, all words are files.
+    Without -t the first word is the topic; with -J, where messages may name their own topic, all words are
+    files.
 
     \b
     Examples:
@@ -221,7 +222,7 @@ def _check_files(names: Iterable[str]) -> None:
 
 
 def _refuse(layout: str, given: Mapping[str, bool]) -> None:
-    """Raise ConfigError for an option that has no meaning in this format of messages."""
+    """Raise ConfigError if an option is given that does not apply to `layout`, the format of the input."""
     wrong = [option for option, is_given in given.items() if is_given]
     if wrong:
         raise ConfigError(f"{wrong[0]} does not go with {layout}, whose messages have all of that themselves")
@@ -239,7 +240,7 @@ def _texts(
     split_file: bool,
     most: int,
 ) -> Iterator[Fields]:
-    """Return the messages in text input, split and completed as the options say."""
+    """Return the messages in text input; options set how it is split, and the keys, headers and partition."""
     if key is not None and key_delimiter is not None:
         raise ConfigError("-k gives every message one key, -K takes keys from the messages: choose one")
     if split_file and len(files) != 1:

@@ -23,10 +23,10 @@ QUOTAS = (
     "controller_mutation_rate",
     "connection_creation_rate",
 )
-"""The names of Kafka's quotas, to suggest one for a misspelt name: a broker's error suggests none."""
+"""The names of Kafka's quotas, from which one is suggested for a misspelt name."""
 
 KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""The types of entities: names in the protocol, and names of the fields in rows."""
+"""A dict from the entity types in Kafka's protocol to the fields of output rows with the entities' names."""
 
 
 @click.group("quota")

@@ -29,9 +29,9 @@ class GroupSample(NamedTuple):
 
 
 class ClusterSample(NamedTuple):
-    """A cluster at one moment.
+    """The state of a cluster at one moment: `penstock top` computes rates from two of them.
 
-    `sizes` are bytes by topic on all brokers, or None if brokers refuse access.
+    `sizes` is a dict from topics to their bytes on all brokers, or None if brokers refuse access.
     """
 
     monotonic_s: float
@@ -115,7 +115,7 @@ def _sizes(admin: Admin) -> dict[str, int] | None:
 
 
 def topic_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
-    """Return rows with the schema `topic rate` of `NOUNS`, sorted by records a second, the highest first."""
+    """Return rows with the fields `NOUNS["topic rate"]`, those with the most records a second first."""
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in now.first:
         by_topic.setdefault(tp.topic, []).append(tp)
@@ -143,7 +143,7 @@ def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
 
 
 def group_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
-    """Return rows with the schema `group rate` of `NOUNS`, sorted by lag, the highest first."""
+    """Return rows with the fields `NOUNS["group rate"]`, those with the greatest lag first."""
     rows: list[dict[str, object]] = []
     for name, group in now.groups.items():
         was = None if before is None or name not in before.groups else before.groups[name].committed

@@ -176,7 +176,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
 
 
 def _definitions(word: str) -> list[Definition]:
-    """Return the definitions that a word names: that of a file or message, or both of an API."""
+    """Return the definition in a file or of a message, or the request and response definitions of an API."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
     from penstock.protocol.schema.loader import load_definition, read_definition

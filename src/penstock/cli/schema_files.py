@@ -14,7 +14,7 @@ SCHEMA_FORMATS = ("avro", "protobuf", "json")
 """The formats of keys and values that have schemas in a registry."""
 
 ENVELOPE = {"key": "key", "value": "payload"}
-"""The names of keys and values in JSON lines."""
+"""A dict from the record fields key and value to their names in kcat's JSON lines."""
 
 TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 

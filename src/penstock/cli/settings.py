@@ -97,7 +97,7 @@ def gathered(
 
 
 def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
-    """Return the settings of a second cluster: those of a file override those of a profile.
+    """Return the settings for the source cluster of a mirror: those of a file override those of a profile.
 
     The environment and the default profile are not used.
 

@@ -30,7 +30,7 @@ from penstock.errors import ConfigError
 FORMATS = ("parquet", "csv")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 DEVICES = ("/dev", "/dev/fd")
-"""Directories of devices, which are written to directly and not through a partial file."""
+"""Directories of devices: output to a device is written directly, without a temporary file."""
 
 READ_ROWS = 1 << 16
 CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")

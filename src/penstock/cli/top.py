@@ -124,7 +124,7 @@ def _show(
 
 
 def draw(lines: list[str], *, is_live: bool) -> None:
-    """Replace the shown lines, cut to the size of the terminal; without a live view, print them below."""
+    """Replace the lines on the terminal by `lines`, cut to its size; without a live view, print them all."""
     columns, rows = shutil.get_terminal_size((80, 10_000 if not is_live else 24))
     if not is_live:
         for line in lines:
@@ -140,7 +140,7 @@ def draw(lines: list[str], *, is_live: bool) -> None:
 
 
 def picture(now: ClusterSample, before: ClusterSample | None, where: str) -> list[str]:
-    """Return the lines that show one sample."""
+    """Return the lines that show one sample: a head, a table of topics, and a table of groups."""
     at = time.strftime("%H:%M:%S", time.gmtime(now.time_ms / 1000))
     topics, groups = topic_rows(now, before), group_rows(now, before)
     total = sum(float(str(row["records_per_s"] or 0)) for row in topics)

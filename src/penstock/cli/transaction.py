@@ -131,7 +131,7 @@ def _described(one: TransactionDescription) -> dict[str, object]:
 def describe_producers(
     bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], as_json: bool
 ) -> None:
-    """List the producers whose state partitions keep, and the starts of their open transactions."""
+    """List the active producers of partitions, and the start offsets of their open transactions."""
     with _admin(bootstrap, properties) as admin:
         found = admin.describe_producers(numbered(admin, parse_topics(topics)))
     rows = [_producer(tp, each) for tp, producers in found.items() for each in producers]

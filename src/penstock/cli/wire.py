@@ -35,7 +35,7 @@ def command() -> None:
 
 
 def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that decode and encode share."""
+    """Add the options that ``wire decode`` and ``wire encode`` have in common."""
     for option in (
         click.option("--jsonl", is_flag=True, help="Complete JSON lines, one for one; see the page on wire."),
         click.option(
@@ -78,7 +78,7 @@ def decode(
 
     SOURCE is hex digits, a file, or - for stdin, which is also read where SOURCE is left out. It may
     hold one request with its header, a file of frames (each behind its size), or a capture of TCP
-    (pcap or pcapng); which it is shows in the bytes. With -n it is one message without a header.
+    (pcap or pcapng), which the command recognises. With -n it is one message without a header.
 
     \b
     Examples:
@@ -113,9 +113,9 @@ def encode(
 ) -> int:
     """Encode JSON to bytes, as one line of hex per message.
 
-    SOURCE is JSON, a file, or - for stdin. It holds what `wire decode --json` prints: objects with
-    name, version and json; where one has a header, a whole frame with its size is made. With -n and
-    -v it is the JSON of that message alone.
+    SOURCE is JSON, a file, or - for stdin. It holds what `wire decode --json` prints: objects with name,
+    version and json; from one with a header, a whole frame with its size is made. With -n and -v, SOURCE is
+    the JSON of one message.
 
     \b
     Examples:
@@ -205,7 +205,7 @@ def replay(
 ) -> int:
     """Send recorded requests to a broker; print how answers differ.
 
-    The exit code is 1 if any does. The requests change what the broker holds.
+    The exit code is 1 if any answer differs. The requests change the broker's data.
 
     \b
     Examples:
@@ -223,7 +223,7 @@ def replay(
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
-    """Print `complete(line)` after each input line: a program may wait for it before it sends the next."""
+    """Print `complete(line)` for each input line at once: a program may wait for it to send the next line."""
     stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
     with stream:
         for line in stream:
