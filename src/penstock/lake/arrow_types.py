@@ -1,4 +1,4 @@
-"""Arrow types in Spark's spelling, which table.json and users' declarations of columns contain."""
+"""Conversion of Arrow types to and from Spark's type names, for table.json and declarations of columns."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def fields_of(text: str) -> pa.Schema:
 
 
 class _Parser:
-    """A parser of a text of column names and types."""
+    """Parses a declaration of columns, such as ``id bigint, tags array<string>``, for `fields_of`."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,8 +1,8 @@
-"""Backfill: land the records before those of a table's writer, from the broker or a log directory.
+"""Backfill: write the records before those of a table's writer, from the broker or a log directory.
 
-The table of a writer that began at the end of the topic lacks the earlier records. A backfill lands these
-under a name of its own, up to the offsets at which the writer began. Its positions are stored beside the
-writer's, and each record is in the table once, also after a kill of one of the two.
+The table of a writer that began at the end of the topic lacks the earlier records. A backfill writes these
+records under a name of its own, up to the offsets at which the writer began. The table stores the positions
+of both, so that it has each record once, even if one of the processes is killed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_to_text
 
 BACKFILL_SUFFIX = ".backfill"
-"""A backfill commits under the name of the writer whose earlier records it lands, with this suffix."""
+"""The suffix that a backfill appends to the writer's name to get the name under which it commits."""
 
 
 class TopicBackfill:
-    """Reads a topic from a broker, from its beginning up to the offsets `until` by partition."""
+    """The source of a backfill from a broker: reads each partition up to its offset in `until`."""
 
     def __init__(self, reader: TopicReader, until: Mapping[int, int]) -> None:
         self._reader = reader
@@ -66,7 +66,7 @@ class TopicBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """Return the offset of each partition at which reading begins, if called before `poll`."""
+        """Return the offset of each partition at which reading begins; valid only before the first `poll`."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
@@ -168,7 +168,7 @@ class LogBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """Return the offset of each partition at which reading begins, if called before `poll`."""
+        """Return the offset of each partition at which reading begins; valid only before the first `poll`."""
         return dict(self._offsets)
 
     def offsets(self) -> dict[int, int]:

@@ -20,7 +20,7 @@ FILE_BYTES = 128 << 20
 """The approximate size in bytes at which a file is completed and the next one begins."""
 
 UNCERTAIN_FILES_S = 24 * 3600.0
-"""The age in seconds from which a file that no commit names is an orphan."""
+"""The age in seconds from which a file that no commit names is an orphan, to be removed by upkeep."""
 
 WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 """The maximum age in seconds of a file to be committed: an older one may have been removed as an orphan."""
@@ -40,7 +40,7 @@ class OvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The positions of a writer: the next offset of each partition, of a topic by its name and its id.
+    """The positions of a writer in one topic: the next offset to read of each partition.
 
     `batch` counts the commits of the writer from 0. `token` identifies the attempt that made the commit, to
     recognise a commit whose outcome was unknown. `begins` has the offset of each partition at which the
@@ -168,7 +168,7 @@ class TableSettings:
     file_bytes: int = FILE_BYTES
     key: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
-    """New names of columns, by their old ones."""
+    """A dict from the old names of columns to be renamed to their new names."""
     drops: tuple[str, ...] = ()
     """Columns to be removed from the table."""
     shares: bool = False
@@ -181,7 +181,7 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """The result of upkeep: counts of files merged, files made by merging, snapshots and orphans removed."""
+    """The result of `LakeTable.tidy`: files merged, files made by merging, snapshots and orphans removed."""
 
     compacted_files: int = 0
     compacted_into: int = 0
@@ -190,7 +190,7 @@ class Tidied:
 
 
 class LakeTable(Protocol):
-    """One table of the lake, with the operations of one writer."""
+    """The interface of tables of all kinds (Iceberg, Delta, object store, directory), for one writer."""
 
     @property
     def title(self) -> str:
@@ -218,7 +218,7 @@ class LakeTable(Protocol):
         """Create the table if it is missing; else check or extend its columns for rows of `schema`.
 
         Raises:
-            ConfigError: the table has columns that contradict these.
+            ConfigError: the table has columns that contradict `schema`.
             StorageError: the table cannot be written.
         """
 
@@ -284,12 +284,12 @@ class LakeTable(Protocol):
 
 
 def begun_ago(begun_s: float) -> float:
-    """Convert another machine's time in seconds since 1970 to a reading of `time.monotonic` here."""
+    """Return the local `time.monotonic` reading that corresponds to a time in seconds since 1970."""
     return time.monotonic() - max(0.0, time.time() - begun_s)
 
 
 def other_writer(table: str, writer: str) -> OtherWriterError:
-    """Return the error for a table to which another process has committed under the same name."""
+    """Return the error that another process has committed to `table` under the writer name `writer`."""
     return OtherWriterError(
         f"another process writes into {table} as {writer!r} and was faster, so this one ends: every record "
         "is to be there once. Let one of them run, or give each its --name"

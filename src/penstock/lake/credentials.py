@@ -45,7 +45,7 @@ def without_secrets(text: str) -> str:
 
 
 class StoreOptions:
-    """Options by name, from arguments and from a file that is read again when it changes.
+    """The options of a store or catalog, from arguments and from a file that is read again when it changes.
 
     The file is TOML with one option a line, such as ``access_key_id = "..."``. Arguments override
     the file.
@@ -72,7 +72,7 @@ class StoreOptions:
         return {**self._read, **self._given}
 
     def renew(self) -> bool:
-        """Read the file again if it has changed; return whether it has. Raises as the constructor."""
+        """Read the file again if it has changed; return True if it has. Raises as the constructor."""
         if self._path is None:
             return False
         try:

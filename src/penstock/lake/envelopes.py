@@ -7,12 +7,11 @@ import json
 import pyarrow as pa
 
 OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
-"""The field of an envelope that contains the row, by operation: create, update, read (a snapshot), delete."""
+"""A dict from Debezium's operation codes to the envelope's field with the row; None for a delete."""
 
 
 def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return (records whose values are rows as JSON, the error of each record without a row change by its
-    index).
+    """Return (records whose values are rows as JSON, a dict from indices of other records to errors).
 
     A value is an object with ``op``, ``before`` and ``after``, or such an object under ``payload`` beside its
     schema, as Kafka Connect's converter writes it. A delete becomes a record without a value, like a
@@ -30,7 +29,7 @@ def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
 
 
 def _row(value: bytes) -> tuple[bytes | None, str | None]:
-    """Return (row of a change event or None, error or None)."""
+    """Return (the row in a change event as JSON or None for a delete, the error or None)."""
     try:
         envelope = json.loads(value)
     except (ValueError, RecursionError):

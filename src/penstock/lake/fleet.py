@@ -26,14 +26,14 @@ PENDING_BYTES_MAX = 1 << 30
 
 
 class TopicTables(NamedTuple):
-    """The tables of one topic: the table of rows, and a function that opens the dead-letter table."""
+    """The tables of one topic: the table of rows, and a function that opens its dead-letter table."""
 
     rows: LakeTable
     dead: Callable[[], LakeTable] | None
 
 
 class Fleet:
-    """Lands several topics, each into a table of its own, by one consumer.
+    """Writes several topics to tables, each topic to a table of its own, with one consumer.
 
     Raises:
         ConfigError: a setting is wrong, or the positions in a table do not fit its topic.
@@ -81,7 +81,7 @@ class Fleet:
 
     @property
     def landers(self) -> dict[str, Lander]:
-        """The landers by topic, of all topics of which this process has been assigned partitions."""
+        """A dict from topics to landers, for the topics of which this process has partitions."""
         return dict(self._landers)
 
     @property
@@ -148,7 +148,7 @@ class Fleet:
             self._guarded(lander, lambda lander=lander: lander.commit(self._committed))  # type: ignore[misc]
 
     def _guarded(self, lander: Lander, work: Callable[[], None]) -> None:
-        """Call `work` for a lander; in a group, restart the lander if another worker was faster."""
+        """Call `work` for a lander; in a group, restart the lander if another worker has committed first."""
         try:
             work()
         except OtherWriterError:

@@ -12,7 +12,7 @@ DELETED_COLUMN = "_deleted"
 
 
 def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
-    """Return rows with the column `DELETED_COLUMN`: true where a record has no value."""
+    """Return rows with the column `DELETED_COLUMN` added, which is true where `values` is null."""
     return rows.append_column(DELETED_COLUMN, values.is_null())
 
 

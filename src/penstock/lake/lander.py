@@ -38,7 +38,7 @@ SHARED_ATTEMPTS_MAX = 20
 
 
 class LanderSource(Protocol):
-    """The topic that a lander reads, and its offsets. Another object may poll for its records."""
+    """A topic that a lander reads, with its offsets. Another object may poll the records for the lander."""
 
     topic_id: str | None
 
@@ -87,7 +87,7 @@ class LandSettings:
     start: str = "earliest"
     takes_losses: bool = False
     upserts: bool = False
-    """True if only the last record of each key counts, and one without a value deletes the row of its key."""
+    """True if rows are upserted by key: the last record of a key is its row, a tombstone deletes the row."""
     unwraps: bool = False
     """True if values are change events of Debezium, of which the row after the change is landed."""
     commit_every_s: float = COMMIT_EVERY_S
@@ -118,7 +118,7 @@ class _Side:
             self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1, begins=dict(offsets))
 
     def note_begin(self) -> None:
-        """Commit the positions where a table without positions begins, without rows.
+        """Commit the start positions, without rows, if the table has no committed positions yet.
 
         Raises:
             OtherWriterError: another process has begun under this name.
@@ -137,7 +137,7 @@ class _Side:
         self.before = after
 
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
-        """Write the rows from the table's position on; the table has the earlier rows already."""
+        """Write the rows from the table's position on; leave out earlier ones, which the table has."""
         assert self.before is not None
         known = self.before.offsets.get(partition, 0)
         if len(offsets) and offsets[0].as_py() < known:
@@ -306,7 +306,7 @@ class Lander:
 
     @property
     def positions(self) -> Positions:
-        """The positions of the last commit, or those where this lander has begun."""
+        """The positions of the last commit; before a commit, those at which this lander began."""
         assert self._rows.before is not None
         return self._rows.before
 

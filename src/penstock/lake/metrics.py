@@ -20,7 +20,7 @@ def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
 
 
 def metrics_text(landers: Sequence[Lander]) -> str:
-    """Return the metrics of landings in Prometheus' text format, as of each one's last commit."""
+    """Return the metrics of landings in Prometheus' text format, as of the last commit of each lander."""
     lines = []
     for name, (kind, meaning, value_of) in _FIGURES.items():
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]

@@ -161,7 +161,7 @@ class TopicReader:
         self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
 
     def begins(self) -> dict[int, int]:
-        """Return the offset of each partition at which reading begins, if called before `poll`."""
+        """Return the offset of each partition at which reading begins; valid only before the first `poll`."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
@@ -192,7 +192,7 @@ class TopicBounds:
     last: Mapping[int, int]
 
     def begins(self, positions: Positions | None, start: str, *, takes_losses: bool) -> dict[int, int]:
-        """Return the offset of each partition at which to begin, by positions or else by `start`.
+        """Return the offset of each partition at which to begin, from `positions` or else from `start`.
 
         Raises:
             ConfigError: a position lies outside of the topic.

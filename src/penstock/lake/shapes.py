@@ -178,7 +178,7 @@ class _Registered(_WithErrors):
         self._seen: set[Any] = set()
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Return a conversion by a newer schema if new schema ids occur and it exists, else None."""
+        """Return a conversion by the newest schema if records use new schema ids and it is new, else None."""
         named = set(pc.unique(pc.binary_slice(records.column("value"), 0, 5)).to_pylist()) - self._seen
         if not named:
             return None
@@ -198,7 +198,7 @@ def shape_for(
 
     Raises:
         ConfigError: there is no such format or column.
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the registry refuses a request, or does not answer.
     """
     kind = settings.value_format
     if kind not in FORMATS:

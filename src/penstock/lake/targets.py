@@ -67,15 +67,15 @@ def open_table(where: str, topic: str, settings: TableSettings, options: StoreOp
 def place_of(where: str, topic: str) -> str:
     """Return the name of a topic's table: `where` with ``{topic}`` replaced by the topic's name.
 
-    In names of Iceberg, every other character than an ASCII letter or digit becomes ``_``: a point would
-    begin another namespace.
+    In names of Iceberg, every other character than an ASCII letter or digit becomes ``_``: a dot would begin
+    another namespace.
     """
     is_iceberg = where.startswith("iceberg://")
     return where.replace(TOPIC, re.sub(r"[^A-Za-z0-9]", "_", topic) if is_iceberg else topic)
 
 
 def places_of(where: str, topics: Sequence[str]) -> dict[str, str]:
-    """Return the name of each topic's table.
+    """Return a dict from each topic to the name of its table.
 
     Raises:
         ConfigError: two topics would get the same table.

@@ -1,4 +1,4 @@
-"""A Delta table, by the library deltalake: positions are application transactions in its log.
+"""A Delta table, with the library deltalake: positions are application transactions in its log.
 
 Data files are written under their final names, and become part of the table by the log entry that adds them.
 Each log entry is created once, which decides between two writers. Application transactions stay in
@@ -209,7 +209,7 @@ class DeltaLakeTable:
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Commit the rows by an entry of the log. Raises OtherWriterError and StorageError."""
+        """Commit the rows with an entry of the log. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
@@ -251,7 +251,7 @@ class DeltaLakeTable:
         self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
-        """Commit by one log entry; return False if another entry was first. Raises StorageError."""
+        """Commit with one log entry; return False if another entry was first. Raises StorageError."""
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
@@ -327,7 +327,7 @@ class DeltaLakeTable:
         )
 
     def _look_again(self) -> Positions | None:
-        """Return the positions after an attempt with an unknown outcome, retrying. Raises StorageError."""
+        """Return the table's positions after a commit with unknown outcome; retry. Raises StorageError."""
         wait_s = 0.2
         while True:
             try:

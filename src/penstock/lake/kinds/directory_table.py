@@ -30,7 +30,7 @@ from penstock.landing.table import HIDDEN, LandingTable
 
 
 class DirectoryTable:
-    """A table of Parquet files in the directory `root`, in the same layout as tables that Spark lands."""
+    """A table of Parquet files in the directory `root`, in the layout of `penstock.landing`."""
 
     def __init__(self, root: str | os.PathLike[str], settings: TableSettings) -> None:
         self.title = os.fspath(root)
@@ -69,7 +69,7 @@ class DirectoryTable:
         return None
 
     def prepare(self, schema: pa.Schema) -> None:
-        """Create the table, or check that it has these columns. Raises ConfigError and StorageError."""
+        """Create the table, or check its columns against `schema`. Raises ConfigError and StorageError."""
         self._layout = layout_of(schema, self._settings)
         self._table.declare(self._layout)
 
@@ -102,7 +102,7 @@ class DirectoryTable:
         self._done, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Commit the files by a manifest. Raises OtherWriterError, ConfigError and StorageError."""
+        """Commit the files with a manifest. Raises OtherWriterError, ConfigError and StorageError."""
         assert self._layout is not None
         if self._files is not None:
             self._done += self._files.finish()

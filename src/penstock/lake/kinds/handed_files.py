@@ -1,4 +1,4 @@
-"""Texts that describe Parquet files: one process writes the files, another one commits them by the texts."""
+"""Descriptions of Parquet files as texts, with which one process commits files that another has written."""
 
 from __future__ import annotations
 

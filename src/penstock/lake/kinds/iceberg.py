@@ -1,4 +1,4 @@
-"""An Iceberg table in a catalog, by the library pyiceberg: positions are in the summaries of snapshots.
+"""An Iceberg table in a catalog, with the library pyiceberg: positions are in the summaries of snapshots.
 
 Data files are written under their final names, with field ids, and become part of the table by the commit of
 their snapshot. The catalog accepts a commit only on top of the snapshot for which it was made, which decides
@@ -49,7 +49,7 @@ POSITIONS_PREFIX = "penstock.positions."
 """The key of a writer's positions in snapshot summaries and table properties; the writer's name follows."""
 
 BUFFERED_BYTES_MAX = 64 << 20
-"""Rows become a file at four times this many Arrow bytes, or four times the file size if that is less."""
+"""Rows are buffered up to four times this many Arrow bytes, or four times the file size if that is less."""
 
 
 class IcebergTable:
@@ -248,7 +248,7 @@ class IcebergTable:
             self._files.append(file)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Commit the rows by a snapshot. Raises OtherWriterError and StorageError."""
+        """Commit the rows with a snapshot. Raises OtherWriterError and StorageError."""
         if self._settings.key and self._buffered:
             rows = last_of_each(pa.Table.from_batches(self._buffered), self._settings.key)
             self._gone = rows.select(list(self._settings.key)).to_pylist()
@@ -314,7 +314,7 @@ class IcebergTable:
         return True
 
     def _look_again(self) -> Positions | None:
-        """Return the positions after an attempt with an unknown outcome, retrying. Raises StorageError."""
+        """Return the table's positions after a commit with unknown outcome; retry. Raises StorageError."""
         wait_s = 0.2
         while True:
             try:
@@ -391,8 +391,8 @@ class _Conflict(Exception):
 def _stored(table: Any, key: str) -> str | None:
     """Return the positions in the newest snapshot that has them, else those in the table's properties.
 
-    The properties serve after these snapshots have expired. A table that was rolled back has the positions of
-    the snapshot to which it was rolled back.
+    The properties are used once these snapshots have expired. A table that was rolled back has the positions
+    of the snapshot to which it was rolled back.
     """
     snapshot = table.current_snapshot()
     while snapshot is not None:

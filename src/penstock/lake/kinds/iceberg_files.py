@@ -1,6 +1,6 @@
-"""Descriptions of Iceberg's data files as texts, by which one process hands its files to another.
+"""Descriptions of Iceberg's data files as texts, with which one process commits files of another.
 
-Needs pyiceberg. A text has the fields that a manifest of Iceberg has of the file. Values of partitions and
+Needs pyiceberg. A text has the fields of the file's entry in an Iceberg manifest. Values of partitions and
 bounds of columns are in Iceberg's single-value serialization.
 """
 
@@ -19,7 +19,7 @@ _BOUNDS = ("lower_bounds", "upper_bounds")
 def file_text(file: Any, metadata: Any, begun_s: float) -> str:
     """Return the description of a data file as text.
 
-    `begun_s` is when its writer began its first file, in seconds since 1970.
+    `begun_s` is the time, in seconds since 1970, at which the writer began its first uncommitted file.
     """
     from pyiceberg.conversions import to_bytes
 
@@ -51,7 +51,7 @@ def file_text(file: Any, metadata: Any, begun_s: float) -> str:
 
 
 def file_of(text: str, metadata: Any) -> tuple[Any, float]:
-    """Return (the data file in a description, when its writer began its first file in seconds since 1970).
+    """Return (the data file in a description, the time in s since 1970 when its writer began its first file).
 
     Raises:
         DecodeError: the text is no data file of this table.

@@ -52,7 +52,7 @@ def has_order(metadata: Any, texts: Sequence[str]) -> bool:
 
 
 class _Fields:
-    """Collects the fields of a sort order by the methods `asc` and `desc` of pyiceberg's updates."""
+    """Collects the fields of a sort order; has the methods `asc` and `desc` of pyiceberg's updates."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema

@@ -13,10 +13,10 @@ from typing import Any
 from penstock.lake.kinds.iceberg_sorting import in_order, note_order
 
 COMMITTED_BYTES_MAX = 1 << 30
-"""The bytes of merged files after which a commit replaces them: a failed commit loses this much work."""
+"""The bytes of small files to merge in one commit; a commit that fails loses this much work."""
 
 SNAPSHOTS_KEPT = 1
-"""A table keeps this many of its newest snapshots, however old they are."""
+"""The number of snapshots up to which none is expired: the current snapshot always stays."""
 
 ATTEMPTS_MAX = 10
 """The number of attempts to commit, when other writers of the table commit first."""
@@ -28,8 +28,9 @@ _WHOLE = {"write.target-file-size-bytes": str(1 << 62)}
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
     """Merge files under `small_bytes` into files of about `file_bytes`; return (files merged, files made).
 
-    The new files have the sort order of the table. The rows of one such file at a time are in memory. Rows
-    that others append meanwhile stay; if others replace files that are being merged, that merge is given up.
+    The new files have the sort order of the table. The rows of one new file at a time are in memory. Rows
+    that others append meanwhile stay. If others replace files that are being merged, that commit is given up,
+    and merging ends.
     """
     before = after = 0
     for bins in _commits(_small(table, small_bytes), file_bytes):
@@ -59,7 +60,7 @@ def _small(table: Any, small_bytes: int) -> list[list[Any]]:
 
 
 def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any]]]:
-    """Yield the groups of files for one commit after another; a group of two or more files becomes one."""
+    """Yield, for each commit, the groups of files to merge; each group of two or more files becomes one."""
     bins: list[list[Any]] = []
     size = 0
     for group in groups:
@@ -74,7 +75,7 @@ def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any
 
 
 def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
-    """Yield groups of consecutive files that are together as large as one file; skip groups of one file."""
+    """Yield groups of consecutive files of at most `file_bytes` in total; skip groups of one file."""
     found: list[Any] = []
     size = 0
     for task in tasks:
@@ -137,7 +138,7 @@ def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
 
 
 def _deletes(task: Any) -> frozenset[str]:
-    """Return the delete files that apply to a data file."""
+    """Return the paths of the delete files that apply to a task's data file."""
     return frozenset(each.file_path for each in task.delete_files)
 
 

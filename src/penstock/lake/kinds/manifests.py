@@ -18,7 +18,7 @@ TIME_COLUMNS = ("time", "timestamp")
 
 
 def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> TableLayout:
-    """Return the layout of a table with these columns.
+    """Return the `TableLayout` of a table whose rows have the columns `schema`.
 
     Raises:
         ConfigError: a column has a type that cannot be landed, or cannot name directories.
@@ -63,5 +63,5 @@ def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
 
 
 def topic_ids_of(positions: Positions) -> Mapping[str, str]:
-    """Return the topic ids for a manifest: that of the positions' topic, or none if unknown."""
+    """Return a dict with the id of the positions' topic, for a manifest; empty if the id is unknown."""
     return {} if positions.topic_id is None else {positions.topic: positions.topic_id}

@@ -112,7 +112,7 @@ class ObjectTable:
         return None
 
     def prepare(self, schema: pa.Schema) -> None:
-        """Create the table, or check that it has these columns. Raises ConfigError and StorageError."""
+        """Create the table, or check its columns against `schema`. Raises ConfigError and StorageError."""
         layout = layout_of(schema, self._settings)
         self._objects.need_conditions(f"{HIDDEN}/conditions")
         self._objects.create(f"{HIDDEN}/table.json", layout.to_json().encode())
@@ -156,7 +156,7 @@ class ObjectTable:
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Commit the files by a manifest. Raises OtherWriterError and StorageError."""
+        """Commit the files with a manifest. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()

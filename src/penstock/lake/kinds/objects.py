@@ -18,23 +18,23 @@ from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.kinds.refused import answer_of
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
-"""Schemes of stores that can refuse to create an object twice, which decides between two writers."""
+"""URL schemes of stores that create an object only if it is missing, so that one of two writers fails."""
 
 REFUSED = {
     "hdfs": "HDFS has no request that creates a file whole, once. Use iceberg:// or delta:// there",
     "http": "a web server takes no tables",
     "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
 }
-"""Schemes of stores that cannot hold a table of files and manifests, and the reason."""
+"""A dict from URL schemes of stores that cannot have a table of files and manifests, to the reason."""
 
 RETRIES_MAX = 10
 """The number of retries, with growing waits of some seconds in all, if the store is too busy."""
 
 ANSWER_S_MAX = 30
-"""The timeout of a request in seconds, beside the time for sending its body."""
+"""The timeout of a request in seconds, to which the time for sending its body is added."""
 
 SENT_BYTES_PER_S_MIN = 1 << 20
-"""The slowest line on which a file can be sent before the timeout; a slower one needs smaller files."""
+"""The upload rate from which timeouts are computed; a slower connection needs smaller files."""
 
 _CLIENT_OPTIONS = (
     "timeout",
@@ -57,7 +57,7 @@ class ListedObject(NamedTuple):
 
 
 class Files(Protocol):
-    """The destination of a table's files, which are sent by their paths in the table."""
+    """The interface of the storage of a table, to which files are sent under their paths in the table."""
 
     def send(self, path: str, file: Path) -> None:
         """Write the local file `file` under the path `path`. Raises StorageError."""

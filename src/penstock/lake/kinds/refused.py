@@ -57,7 +57,7 @@ _ADVICE = (
 
 
 def answer_of(error: BaseException) -> str:
-    """Return a library's error as one line without secrets, with advice what to do."""
+    """Return a library's error as one line without secrets, with advice on what to do."""
     text = str(error) or type(error).__name__
     codes = [*_CODE.findall(text)]
     messages = _MESSAGE.findall(text)

@@ -25,14 +25,14 @@ PREFIX = "penstock-land-"
 """The beginning of the names of spool directories, which are in the directory for temporary files."""
 
 EMPTY_S_MAX = 60
-"""The age in seconds from which an empty spool directory without a lock is that of a killed process."""
+"""The age in seconds from which an empty, unlocked spool directory counts as left by a killed process."""
 
 Send = Callable[[str, Path], None]
-"""Sends a local file to its path in the table. Raises StorageError."""
+"""A function that sends a local file to a path in the table. It raises StorageError."""
 
 
 class Spool:
-    """The files of one commit, each sent when it is complete."""
+    """The Parquet files of one commit: each is written locally, and sent to the store when complete."""
 
     def __init__(
         self, layout: TableLayout, batch: int, settings: FileSettings, send: Send, parent: str | None = None
