@@ -1,4 +1,4 @@
-"""The log of a partition: record batches by offset, in memory or in files of Kafka's format.
+"""The log of a partition: its record batches, in memory or in files of Kafka's format.
 
 `penstock.log.disk.scan` reads a data directory into Arrow without a broker. Only that module needs an
 optional library, which is why every name here is imported on first use.

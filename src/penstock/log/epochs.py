@@ -1,8 +1,8 @@
 """The leader epochs of a log, each with the offset at which it began.
 
 A leader writes its epoch into every batch, so the list can always be rebuilt from the log; the file
-`leader-epoch-checkpoint` only saves reading the log (`penstock.log.directory.epoch_checkpoint`). The list
-gives the end offset of an epoch (OffsetForLeaderEpoch, KIP-101).
+`leader-epoch-checkpoint` only makes reading the log unnecessary (`penstock.log.directory.epoch_checkpoint`).
+The list gives the end offset of an epoch (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Add `epoch`, which begins at `start_offset`; remove entries with a higher epoch or later offset."""
+        """Add `epoch`, which begins at `start_offset`; remove entries with a higher epoch or offset."""
         if epoch < 0 or epoch == self.latest:
             return
         entries = self.entries[:]
@@ -71,7 +71,7 @@ class LeaderEpochs:
             self._become(kept)
 
     def truncate_start(self, start_offset: int) -> None:
-        """Remove the epochs that ended by `start_offset`; the one that contains it now begins there."""
+        """Remove the epochs that ended by `start_offset`; the epoch at that offset now begins there."""
         entries = self.entries[:]
         if not entries or entries[0][1] >= start_offset:
             return
@@ -81,7 +81,7 @@ class LeaderEpochs:
         self._become(entries)
 
     def _become(self, entries: list[tuple[int, int]]) -> None:
-        """Save `entries`, then change to them; an error of the save leaves the entries as they were."""
+        """Save `entries`, then replace the present entries by them; if saving fails, nothing changes."""
         if self._save is not None:
             self._save(entries)
         self.entries = entries

@@ -14,7 +14,8 @@ from penstock.log.segmented import SegmentedLog
 from penstock.log.walk import BatchEntry, walk_buffer
 
 JOIN_BYTES = 4096
-"""The average size in bytes below which the pieces of a slice are joined: few pieces are cheaper to send."""
+"""The average size in bytes below which the batches of a `Slice` are joined, because fewer parts are
+cheaper to send."""
 
 
 class MemorySegment(Segment):
@@ -123,7 +124,7 @@ class MemorySegment(Segment):
 
 
 class MemorySource:
-    """A reader of the batches of a sealed segment in memory."""
+    """A reader of the batches of a sealed segment in memory, used by compaction."""
 
     def __init__(self, batches: Sequence[bytes], positions: Sequence[int]) -> None:
         self._batches = list(batches)
@@ -139,7 +140,7 @@ class MemorySource:
 
 
 class MemoryLog(SegmentedLog):
-    """The log of one partition in memory (contract `Log`). A flush takes no time and does nothing."""
+    """The log of one partition in memory; it implements `Log`. A flush does nothing."""
 
     def __init__(
         self,

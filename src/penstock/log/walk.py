@@ -29,7 +29,7 @@ from penstock.records.format.crc import crc32
 # base timestamp (skipped), max timestamp
 _HEADER = Struct(">qiib4xhi8xq")
 unpack_head = _HEADER.unpack_from
-"""Unpack a header's fields for a walk: offset, length, epoch, magic, attributes, offset delta, time."""
+"""Unpack the fields of a header: offset, length, epoch, magic, attributes, offset delta, time."""
 
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
@@ -43,13 +43,13 @@ _ENTRY_BYTES_MIN = LENGTH_EXTRA_BYTES + _LENGTH_MIN[0]
 _ZEROS = bytes(HEAD_BYTES)
 
 FETCH_BYTES = 4096
-"""The bytes that a walk over a file reads at a time: the usual distance of two index entries."""
+"""The number of bytes that a walk over a file reads at a time: the usual distance between index entries."""
 
 CHECKED_FETCH_BYTES = 1 << 20
-"""The bytes that a walk reads at a time if it checks every byte."""
+"""The number of bytes that a walk reads at a time if it verifies checksums."""
 
 Fetch = Callable[[int, int], bytes | memoryview]
-"""A function of a position and a size that returns the bytes there: fewer only at the end of the data."""
+"""A function that returns `size` bytes from `position` on; fewer only at the end of the data."""
 
 
 class BatchEntry(NamedTuple):
@@ -58,11 +58,11 @@ class BatchEntry(NamedTuple):
     position: int
     size: int
     base_offset: int
-    """For magic 0 and 1, equal to `last_offset`, even if a compressed wrapper has earlier messages."""
+    """The base offset of a batch; for magic 0 and 1 equal to `last_offset`, even for a compressed wrapper."""
     last_offset: int
     max_timestamp: int
     leader_epoch: int
-    """The leader epoch; -1 if there is none."""
+    """The leader epoch; -1 if it is not set, and for magic 0 and 1."""
     attributes: int
     """The attributes of a batch; 0 for magic 0 and 1."""
     magic: int
@@ -71,11 +71,10 @@ class BatchEntry(NamedTuple):
 def walk(
     fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES
 ) -> Generator[BatchEntry, None, int]:
-    """Yield the entries from `position`, where one must begin, up to `end`.
+    """Yield the entries from `position`, where an entry must begin, up to `end`.
 
-    Stops at an incomplete entry, and at zeros, which a preallocated file ends with. The generator returns
-    the position where it stopped: `end`, unless it met one of these. `walk_whole` raises an error in those
-    cases.
+    Stops at an incomplete entry, and at zeros, which a preallocated file ends with. The generator returns the
+    position where it stopped, which is `end` otherwise. `walk_whole` raises an error in both cases.
 
     Raises:
         CorruptRecordError: a header is invalid; the message names its position.
@@ -122,7 +121,7 @@ def walk(
 
 
 def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[BatchEntry]:
-    """Yield the entries from `position` to `end`, where the last of them must end.
+    """Yield the entries from `position` to `end`, where the last entry must end.
 
     Raises:
         CorruptRecordError: a header is invalid, or the last entry does not end at `end`.
@@ -141,7 +140,7 @@ def fetch_from(buffer: bytes | memoryview) -> Fetch:
 
 
 def fetch_file(file: FileIO) -> Fetch:
-    """Return a `Fetch` over an open file, which it keeps open."""
+    """Return a `Fetch` over an open file, which stays open as long as the `Fetch` exists."""
     return lambda position, size: operating_system.pread(file.fileno(), size, position)
 
 
@@ -152,12 +151,12 @@ def walk_buffer(buffer: bytes | memoryview) -> Iterator[BatchEntry]:
 
 
 def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[BatchEntry]:
-    """Yield the entries up to `end`, reading whole batches to check their checksums and ascending offsets.
+    """Yield the entries up to `end`; read whole batches to check checksums and ascending offsets.
 
-    Stops where `walk` does. `next_offset` is the least offset that the first entry may have.
+    Stops where `walk` does. `next_offset` is the minimum offset of the first entry.
 
     Raises:
-        CorruptRecordError: an entry is damaged or out of order; those before it have been yielded.
+        CorruptRecordError: an entry is damaged or out of order; the entries before it have been yielded.
     """
     position, wanted = 0, CHECKED_FETCH_BYTES
     while position < end:
@@ -185,7 +184,7 @@ def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[BatchEntr
 
 
 def _shifted(view: memoryview, start: int) -> Fetch:
-    """Return a `Fetch` over `view`, whose first byte is at position `start` of the log."""
+    """Return a `Fetch` over `view`, whose first byte is at position `start` of the segment."""
     return lambda position, size: view[position - start : position - start + size]
 
 

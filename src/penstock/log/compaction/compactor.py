@@ -1,20 +1,20 @@
 """Compact a log: keep the last record of every key, and remove the records before it.
 
-Three steps, so that the thread that serves readers never waits for them. `plan` looks at the log and decides
-whether compaction is worth its cost. `Compaction.run`, in any thread, reads sealed segments through files of
-its own and writes new ones beside them. `Compaction.finish` puts the new segments in place, if the old ones
-have not changed meanwhile; readers may continue to read the old ones.
+A compaction has three steps, so that the thread that serves readers never waits. `plan` decides if compaction
+is worth its cost. `Compaction.run`, in any thread, reads sealed segments through files of its own and writes
+new ones beside them. `Compaction.finish` replaces the old segments by the new ones, if the old ones have not
+changed meanwhile; readers may continue to read the old ones.
 
 Only a new segment that is complete, flushed to disk and read back replaces an old one, and only when all new
-segments of one compaction are complete: if `run` ends early, by an error of any kind, the log is unchanged.
-Damaged input is not used. A batch whose checksum fails, or a segment that does not end with a whole
-batch, ends the compaction. A batch with a valid checksum whose records cannot be parsed came in this form
-from a client: it is kept unchanged, and its keys remove nothing.
+segments of one compaction are complete: if `run` ends early because of any error, the log is unchanged. A
+batch with a wrong checksum, or a segment that does not end with a whole batch, ends the compaction. A batch
+with a valid checksum whose records cannot be parsed came in this form from a client. It is kept unchanged,
+and its keys cause no removals.
 
-Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, a segment in which a
-transaction is open, or a segment after that. Names and order of the temporary files are Kafka's: `.cleaned`
-while a segment is written, `.swap` once it is complete and on the disk; `recovery.tidy` finishes or undoes
-the replacement after a crash.
+Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, or the segments from
+the first open transaction on. Names and order of the temporary files are Kafka's: `.cleaned` while a segment
+is written, `.swap` once it is complete and on the disk; after a crash `recovery.tidy` finishes or undoes the
+replacement.
 """
 
 from __future__ import annotations
@@ -40,27 +40,29 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.log")
 
 FAST_FROM_BYTES = 64 << 20
-"""The size in bytes from which a log is compacted by a compiled loop, which takes 1 s and 100 MB to load."""
+"""The minimum log size in bytes for the compiled compaction loop, which takes 1 s and 100 MB to load."""
 
 KEYS_MAX = 5_000_000
-"""The most different keys of one compaction. With more, the next compaction continues where it stopped."""
+"""The maximum number of different keys in one compaction. Further keys are left to the next compaction."""
 
 
 class CompactionPolicy(NamedTuple):
     """The settings of a topic for compaction, with Kafka's defaults."""
 
     min_lag_ms: int = 0
-    """`min.compaction.lag.ms`: the least age of records that are compacted."""
+    """`min.compaction.lag.ms`: the minimum age of records that are compacted, in ms."""
     max_lag_ms: int = NEVER
-    """`max.compaction.lag.ms`: the age of an uncompacted record from which a log is always compacted."""
+    """`max.compaction.lag.ms`: the age of an uncompacted record, in ms, above which its log is always
+    compacted."""
     delete_retention_ms: int = 24 * 3600 * 1000
-    """`delete.retention.ms`: the time for which tombstones are kept, so that consumers can read them."""
+    """`delete.retention.ms`: the time in ms for which tombstones are kept, so that consumers can read
+    them."""
     min_dirty_ratio: float = 0.5
-    """`min.cleanable.dirty.ratio`: the share of uncompacted bytes above which a log is compacted."""
+    """`min.cleanable.dirty.ratio`: the fraction of uncompacted bytes above which a log is compacted."""
 
 
 class Dirt(NamedTuple):
-    """The offsets [start, end) of a log that are not compacted yet, and their share of the log's bytes."""
+    """The part of a log to compact: its offsets [start, end), and its fraction of the log's bytes."""
 
     start_offset: int
     end_offset: int
@@ -71,24 +73,24 @@ class Dirt(NamedTuple):
 class Kept(NamedTuple):
     """The producer and transaction state that compaction must preserve in a log.
 
-    The last batch of each producer id listed here is kept, if necessary without records.
+    The last batch of each listed producer id is kept, if necessary without records.
     """
 
     last_offsets: Mapping[int, int] = MappingProxyType({})
-    """The offset of the last batch of each producer id, which has its sequence numbers."""
+    """A dict from producer id to the offset of its last batch, which has its sequence numbers."""
     marker_epochs: Mapping[int, int] = MappingProxyType({})
-    """The epoch of each producer id whose last batch is a marker."""
+    """A dict from producer id to its epoch, for producers whose last batch is a marker."""
     aborted: Sequence[Aborted] = ()
-    """The aborted transactions, by their markers."""
+    """The aborted transactions of the log."""
     stable_offset: int = NEVER
-    """The last stable offset: every transaction below it has ended."""
+    """The last stable offset; `NEVER` if no transaction can be open."""
 
 
 NOTHING_KEPT = Kept()
 
 
 def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int, stable_offset: int = NEVER) -> Dirt | None:
-    """Return the part of a log that could be compacted, or None if there is none."""
+    """Return the part of a log that is not compacted yet and may be compacted, or None without one."""
     first = max(log.cleaned_to, log.start_offset)
     sealed = log.segments[:-1]
     dirty = []
@@ -118,7 +120,7 @@ def plan(
     kept: Kept = NOTHING_KEPT,
     keys_max: int = KEYS_MAX,
 ) -> Compaction | None:
-    """Decide whether a log is worth compacting; return the compaction to run, or None if it is not.
+    """Return the compaction to run for a log, or None if compaction is not worth its cost.
 
     Raises:
         StorageError: a segment cannot be opened, or a file operation of an earlier compaction fails again.
@@ -157,7 +159,8 @@ class Compaction:
         self._map_end = dirt.start_offset
         self._scan: Scanner = scan_keys
         self._unreadable: dict[int, str] = {}
-        """By base offset, the reason why a batch is kept uncompacted: its records cannot be parsed."""
+        """A dict from base offset to the reason why a batch is kept uncompacted: its records cannot be
+        parsed."""
         self.is_complete = False
         """True after `run` has finished: every new segment is complete and on the disk."""
         self.bytes_before = sum(segment.size for segment in segments)
@@ -166,10 +169,10 @@ class Compaction:
     # --- anywhere ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Read the old segments and write the new ones. Touches nothing that the log's own thread uses.
+        """Read the old segments and write new ones, without objects that the log's own thread uses.
 
-        Stops early if the log is closed meanwhile. Afterwards `is_complete` is True if `finish` may put the
-        new segments in place; otherwise they are removed.
+        Stops early if the log is closed meanwhile. Afterwards `is_complete` is True if `finish` may use the
+        new segments; otherwise they are removed.
 
         Raises:
             StorageError: a file cannot be written, or a segment is damaged.
@@ -226,10 +229,10 @@ class Compaction:
             self._map_end = segment.end_offset
 
     def _entries(self, segment: Segment, source: SegmentSource) -> Iterator[BatchEntry]:
-        """Yield the batches of a segment; fewer if the log is closed meanwhile.
+        """Yield the batches of a segment; stop early if the log is closed meanwhile.
 
         Raises:
-            StorageError: the segment does not hold whole batches, in order, from its beginning to its end.
+            StorageError: the segment does not consist of whole batches in order.
         """
         next_offset = segment.base_offset
         for entry in source.entries():
@@ -244,7 +247,7 @@ class Compaction:
             yield entry
 
     def _load(self, source: SegmentSource, entry: BatchEntry) -> bytes:
-        """Return the bytes of a batch.
+        """Read a batch and check its checksum; return its bytes.
 
         Raises:
             StorageError: the batch cannot be read, or fails its checksum.
@@ -258,7 +261,7 @@ class Compaction:
         return batch
 
     def _groups(self) -> Iterator[list[tuple[Segment, SegmentSource]]]:
-        """Yield groups of consecutive segments to merge into one, so that files do not become tiny."""
+        """Yield groups of consecutive segments to merge into one segment each, so that files are not tiny."""
         group: list[tuple[Segment, SegmentSource]] = []
         size = 0
         limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)
@@ -275,7 +278,7 @@ class Compaction:
             yield group
 
     def _rewrite(self, group: Sequence[tuple[Segment, SegmentSource]]) -> None:
-        """Write one new segment with the compacted batches of `group`, unless nothing would change."""
+        """Compact the segments `group` into one new segment, unless nothing would change."""
         segments = [segment for segment, _ in group]
         target = self.log.new_compacted(segments[0])
         self._made.append((segments, target))
@@ -304,7 +307,7 @@ class Compaction:
         """Read a new segment back from disk and check it.
 
         Raises:
-            StorageError: the segment does not hold `batches` whole batches, in order.
+            StorageError: the segment does not have `batches` whole batches in order.
         """
         source = target.source()
         found = 0
@@ -349,7 +352,7 @@ class Compaction:
 
     @property
     def spent_markers(self) -> set[int]:
-        """The offsets of abort markers whose transactions have no batch in the log any more."""
+        """The offsets of abort markers whose transactions no longer have a batch in the log."""
         return self._transactions.spent
 
     # --- in the log's own thread --------------------------------------------------------------------
@@ -360,8 +363,8 @@ class Compaction:
         Nothing is replaced if `run` did not complete.
 
         Raises:
-            StorageError: a file cannot be renamed or removed. Segments that are in place by then are valid,
-                and the rest is removed.
+            StorageError: a file cannot be renamed or removed. New segments that have already replaced old
+            ones are valid and stay; the other new ones are removed.
         """
         log = self.log
         done = self.is_complete and not log.is_closed
@@ -386,7 +389,7 @@ class Compaction:
         return done
 
     def abandon(self) -> None:
-        """Remove the new segments that are not in place."""
+        """Remove the new segments that have not replaced old ones."""
         self.is_complete = False
         while self._made:
             _, new = self._made.pop()
@@ -407,7 +410,7 @@ def compact(
     now_ms: int,
     kept: Kept = NOTHING_KEPT,
 ) -> bool:
-    """Compact a log in this thread if it is worth it; return True if all new segments were put in place.
+    """Compact a log in this thread if it is worth the cost; return True if old segments were replaced.
 
     Raises:
         StorageError: for the same reasons as in `Compaction.run` and `finish`.

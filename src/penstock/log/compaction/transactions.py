@@ -1,8 +1,8 @@
-"""Transactions under compaction: find aborted batches, and markers whose transactions have no batch left.
+"""Transactions in compaction: finds aborted batches, and markers whose transactions have no batch left.
 
-Records of an aborted transaction are removed at once, and their keys remove nothing. A marker is kept as long
-as the log has a batch of its transaction. After a pass that finds none, the marker is kept for
-`delete.retention.ms`, as a tombstone is, and is then removed. The rules are Kafka's
+Records of an aborted transaction are removed at once, and do not replace earlier records with their keys. A
+marker is kept as long as the log has a batch of its transaction. When a pass finds no such batch, the marker
+is kept for `delete.retention.ms`, like a tombstone, and then removed. The rules are Kafka's
 (`CleanedTransactionMetadata`).
 
 Only offsets below the last stable offset are examined, so that the outcome of each transaction is decided.
@@ -21,7 +21,7 @@ from penstock.records.format.batch_header import BatchHeader
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction: the batches of its producer at offsets [first, marker) are not read."""
+    """An aborted transaction: readers skip its producer's batches from its first offset to its marker."""
 
     producer_id: int
     first_offset: int
@@ -29,35 +29,38 @@ class Aborted(NamedTuple):
 
 
 class BatchFate(Enum):
-    """The ways in which compaction may treat a batch."""
+    """The ways in which compaction treats a batch because of its transaction."""
 
     BY_KEY = 0
     """Each record is kept unless a later record has its key."""
     ABORTED = 1
-    """All records are removed."""
+    """The batch belongs to an aborted transaction: all its records are removed."""
     NEEDED = 2
     """The batch is a marker whose transaction still has batches: it is kept unchanged."""
     SPENT = 3
-    """The batch is a marker whose transaction has no known batches: removed after `delete.retention.ms`."""
+    """The batch is a marker whose transaction has no batch left: it is removed after
+    `delete.retention.ms`."""
 
 
 class TransactionsOfPass:
-    """The state of transactions during one pass of compaction over a log, from a first offset on."""
+    """Tracks transactions during one pass of compaction over a log, to decide how to treat each batch."""
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._spans: dict[int, tuple[list[int], list[int]]] = {}
-        """By producer id, the first offsets and the marker offsets of aborted transactions, ascending."""
+        """A dict from producer id to the first offsets and the marker offsets of its aborted transactions,
+        both ascending."""
         for one in sorted(aborted, key=lambda one: one.marker_offset):
             if one.marker_offset >= start_offset:
                 firsts, markers = self._spans.setdefault(one.producer_id, ([], []))
                 firsts.append(one.first_offset)
                 markers.append(one.marker_offset)
         self._with_data: set[int] = set()
-        """Offsets of the markers of aborted transactions that have a batch in this pass."""
+        """The marker offsets of those aborted transactions that had a batch in this pass."""
         self._committing: set[int] = set()
-        """Producer ids with a batch of a committed transaction whose marker was not reached yet."""
+        """The producer ids of transactions that had a batch in this pass and are not aborted, until their
+        commit marker is reached."""
         self.spent: set[int] = set()
-        """Offsets of the markers of aborted transactions that have no batch in this pass."""
+        """The marker offsets of those aborted transactions that had no batch in this pass."""
 
     def abort_of(self, producer_id: int, offset: int) -> int | None:
         """Return the offset of the marker that aborted a producer's batch at `offset`, or None."""
@@ -69,7 +72,7 @@ class TransactionsOfPass:
         return markers[number] if number >= 0 and offset < markers[number] else None
 
     def fate_of(self, batch: bytes, header: BatchHeader) -> BatchFate:
-        """Return how compaction may treat a batch. Call it once for each batch, in log order."""
+        """Return the treatment of a batch in compaction. Call this once for each batch, in log order."""
         producer_id = header.producer_id
         if header.is_control:
             return self._fate_of_marker(batch, header)

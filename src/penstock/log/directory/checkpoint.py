@@ -1,8 +1,8 @@
-"""Read and write Kafka's checkpoint files: a version, a count, and one line of words for every entry.
+"""Read and write Kafka's checkpoint files: a version, a count, and for every entry one line of words.
 
 Four files have this form: in a data directory `recovery-point-offset-checkpoint`,
-`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, how far compaction has come (topic, partition,
-offset), and in every partition's directory `leader-epoch-checkpoint` (epoch, start offset).
+`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, the end of compaction (topic, partition, offset
+in each); in every partition's directory `leader-epoch-checkpoint` (epoch, start offset).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def read_checkpoint(path: str, words: int) -> list[list[str]]:
 
 
 def write_checkpoint(path: str, entries: Iterable[Iterable[object]], *, sync: bool) -> None:
-    """Replace a checkpoint file; with `sync`, flush it to disk."""
+    """Replace a checkpoint file by one with these entries; with `sync`, flush it to disk."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     write_text(path, "\n".join((str(VERSION), str(len(lines)), *lines, "")), sync=sync)
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint file by partition.
+    """Return a dict from partition to its offset in a checkpoint file.
 
     Raises:
         StorageError: the file cannot be read, or is malformed.
@@ -64,5 +64,5 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file of offsets and flush it to disk."""
+    """Replace a checkpoint file by one with these offsets of partitions, and flush it to disk."""
     write_checkpoint(path, ((*partition, offset) for partition, offset in sorted(offsets.items())), sync=True)

@@ -8,12 +8,12 @@ from penstock.log.epochs import Entries, LeaderEpochs
 
 
 def new_epochs(path: str) -> LeaderEpochs:
-    """Return empty leader epochs that write every change to `path`."""
+    """Return an empty `LeaderEpochs` that writes every change to the file `path`."""
     return _saved_in(path, ())
 
 
 def load_epochs(path: str) -> LeaderEpochs:
-    """Return the leader epochs in the file `path`, empty if it is missing; changes are written to the file.
+    """Return the `LeaderEpochs` in the file `path`, empty if it is missing; changes update the file.
 
     Raises:
         StorageError: the file is unreadable or malformed.

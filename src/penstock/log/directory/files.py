@@ -1,7 +1,7 @@
 """File operations of the log, with failures of the system raised as StorageError.
 
-Every failure of the operating system leaves this package as a `StorageError` that names the file,
-the operation, the reason, and what may help. The system's error number stays in its `errno`.
+Every failure of the operating system is raised as a `StorageError` that names the file, the operation, the
+reason, and a possible remedy. Its `errno` has the system's error number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
-    """Return the error to raise when the system refuses to `action` (a verb, "read") the file `path`."""
+    """Return the error to raise if the system cannot `action` (a verb such as "read") the file `path`."""
     failure = StorageError(f"cannot {action} {path}: {reason_of(error)}")
     failure.errno = error.errno
     return failure
@@ -32,7 +32,7 @@ def storage_error(action: str, path: str, error: OSError) -> StorageError:
 
 @contextmanager
 def storage(action: str, path: str) -> Iterator[None]:
-    """Turn an `OSError` raised inside the block into a `StorageError` about `action` and `path`."""
+    """Convert an `OSError` raised in the ``with`` block to a `StorageError` about `action` and `path`."""
     try:
         yield
     except StorageError:
@@ -45,10 +45,10 @@ GONE = (
     "was removed, moved or replaced while the broker runs; nothing more is written: put it back, or stop the "
     "broker, restore the data and start it again"
 )
-"""The end of the error message for a directory or file that is not at its path any more."""
+"""The end of the error message for a directory or file that is no longer at its path."""
 
 Identity = tuple[int, int]
-"""Device and inode. They do not change when a file is moved, and differ if another file takes its path."""
+"""The device and inode of a file. A move does not change them; another file at the same path has others."""
 
 
 def identity_of(path: str | int) -> Identity | None:
@@ -88,8 +88,9 @@ class OpenFile(FileIO):
 
 
 DESCRIPTORS_SPARE = 16
-"""The number of descriptors below the process's limit that log files must leave free. Files that are open
-briefly need them: checkpoints, directories that are listed, modules imported to report an error."""
+"""The number of descriptors, of those that the process may open, that log files must leave free. Files
+that are open briefly need them: checkpoints, directories that are listed, modules imported to report an
+error."""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:
@@ -118,7 +119,7 @@ def make_directory(path: str) -> None:
 
 
 def warn_if_others_may_read(path: str) -> None:
-    """Log a warning if other users than its owner may read a directory; its mode is not changed.
+    """Log a warning if users other than its owner may read a directory; do not change its mode.
 
     Raises:
         StorageError: the file system fails.
@@ -142,7 +143,7 @@ def create_file(path: str) -> None:
 
 
 def read_text(path: str) -> str | None:
-    """Return the text of a small file, or None if there is no such file.
+    """Return the text of a small file, or None if the file does not exist.
 
     U+FFFD replaces bytes that are not UTF-8; parsers then report the text as malformed.
     """
@@ -156,16 +157,16 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str, *, sync: bool) -> None:
-    """Replace a small file atomically by `text`, as `write_whole` does."""
+    """Replace a small file atomically by one with `text`, as `write_whole` does."""
     write_whole(path, text.encode(), sync=sync)
 
 
 def write_whole(path: str, data: bytes, *, sync: bool) -> None:
-    """Replace a small file atomically: a reader, or a crash, sees the old bytes or the new ones.
+    """Replace a small file atomically: readers, also after a crash, get the old bytes or the new ones.
 
     The bytes are written to the name with `.tmp` appended, and that file is then renamed over the old one. An
-    error removes the temporary file and leaves the old one. With `sync` the bytes are on the disk before the
-    old file goes; without, a power cut may leave an empty file, or zeros.
+    error removes the temporary file and leaves the old one. With `sync`, the new bytes are on the disk before
+    the old file is replaced. Without `sync`, a power cut may leave an empty file, or zeros.
 
     Raises:
         StorageError: the file cannot be written.

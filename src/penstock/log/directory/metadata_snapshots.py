@@ -1,9 +1,9 @@
 """Snapshots of the metadata log: the files `OFFSET-EPOCH.checkpoint` beside it (KIP-630, KIP-853).
 
-A snapshot holds the state of the metadata below its offset. It is a file of batches with offsets of their
-own: a control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and
-KRaftVoters; batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` has no
-metadata records: it names the first voters of a quorum.
+A snapshot has the state of the metadata below its offset. The file has batches with their own offsets: a
+control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and KRaftVoters;
+batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` has no metadata
+records: it lists the first voters of a quorum.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ HEADER, FOOTER, KRAFT_VERSION, VOTERS = 3, 4, 5, 6
 """Types of control records in a snapshot. Type 2, LeaderChange, occurs in the log only."""
 
 _NO_TAGS = b"\0"
-"""The end of a struct of a flexible version, without tagged fields."""
+"""The encoded end of a struct of a flexible version that has no tagged fields."""
 
 _ONE = b"\2"
 """The encoded length of a compact array with one element: lengths are encoded plus one."""
 
 RECORDS_PER_BATCH = 1000
-"""The records of one batch. It is far smaller than the 8 MiB that Kafka's controllers allow."""
+"""The number of records per batch. Such a batch is far smaller than the 8 MiB that Kafka's controllers
+allow."""
 
 CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
 """The name and port of a controller's listener in Kafka's example configurations."""
 
 SUFFIX_PART = ".part"
-"""The suffix of a snapshot file that was not read back yet. Apache Kafka removes such files, too."""
+"""The suffix of a new snapshot file until it has been read back for a check. Apache Kafka removes such
+files at a start."""
 
 _UNFINISHED = re.compile(r"\d{20}-\d{10}\.checkpoint(\.part|\.tmp|\.part\.tmp)")
 
 _HEADER_BYTES_MAX = 64 << 10
-"""The bytes that are read to decode a snapshot's first batch, which is far shorter."""
+"""The number of bytes to read for a snapshot's first batch, which is far shorter."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot file: the state below `end_offset`. `epoch` is the raft epoch of the record before that."""
+    """A snapshot file with the state below `end_offset`; `epoch` is the raft epoch of the last record."""
 
     end_offset: int
     epoch: int
@@ -58,13 +60,13 @@ class SnapshotFile(NamedTuple):
 
 
 class QuorumVoters(NamedTuple):
-    """The voters of a quorum as encoded control records; None if the settings name the voters."""
+    """The voters of a quorum as encoded control records; None if the voters are set in configuration."""
 
     kraft_version: bytes | None = None
     voters: bytes | None = None
 
     def after(self, kind: int, value: bytes) -> QuorumVoters:
-        """Return this quorum with the control record of type `kind` applied."""
+        """Return the voters after a control record of type `kind` has been applied."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
         if kind == VOTERS:
@@ -103,7 +105,7 @@ class SnapshotContents(NamedTuple):
 
 
 def snapshots_in(directory: str) -> list[SnapshotFile]:
-    """Return the snapshots beside a metadata log, newest first, without that of the first voters (offset 0).
+    """Return the snapshots beside a metadata log, newest first, without the first voters (offset 0).
 
     Raises:
         StorageError: the directory cannot be read.
@@ -151,10 +153,10 @@ def last_timestamp_ms(file: SnapshotFile) -> int | None:
 def newest_whole(
     directory: str, start_offset: int = 0, end_offset: int | None = None
 ) -> SnapshotContents | None:
-    """Return the newest complete snapshot that fits a log, or None if there is none.
+    """Return the newest complete snapshot that a log continues, or None if there is none.
 
-    A snapshot fits if its end is between `start_offset` and `end_offset` of the log, both included. Without
-    an `end_offset`, there is no upper limit.
+    The end offset of such a snapshot is between `start_offset` and `end_offset` of the log, both included. If
+    `end_offset` is None, there is no upper limit.
 
     Raises:
         StorageError: the file system fails.
@@ -182,7 +184,7 @@ def first_voters(directory: str) -> QuorumVoters:
 
 
 def read_snapshot(file: SnapshotFile) -> SnapshotContents:
-    """Read a whole snapshot.
+    """Read and check a whole snapshot file; return its contents.
 
     Raises:
         StorageError: the file cannot be read, or is not complete.
@@ -230,9 +232,10 @@ def write_snapshot(
     now_ms: int,
     read_back: bool = False,
 ) -> SnapshotFile:
-    """Write a snapshot of the state below `end_offset`; `values` are the encoded metadata records.
+    """Write a snapshot file of the state below `end_offset`; `values` are encoded metadata records.
 
-    With `read_back`, the file gets its name only after it was read from the disk and has the same `values`.
+    With `read_back`, the file gets its final name only after it has been read back from disk and has the same
+    `values`.
 
     Raises:
         StorageError: the file cannot be written, or has other contents when it is read back. An older file
@@ -286,9 +289,9 @@ def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: 
 def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
     """Write the checkpoint that names this node as the only voter of the quorum (KIP-853).
 
-    Apache Kafka without static voters starts from it. The voter's address is that of Kafka's example
-    configurations: a quorum of one sends no requests, and Apache Kafka writes the real address once it leads
-    or joins another quorum.
+    Apache Kafka starts from this checkpoint if it has no static voters. The voter's address is that of
+    Kafka's example configurations: a quorum of one sends no requests, and Apache Kafka writes the real
+    address once it leads or joins another quorum.
 
     Raises:
         StorageError: the file cannot be written.

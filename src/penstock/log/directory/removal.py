@@ -1,9 +1,9 @@
-"""Remove the directories of deleted partitions: a few at once, many in a thread.
+"""Remove the directories of deleted partitions: a few immediately, many in a thread.
 
 Deleting a topic renames the directories of its partitions; their files may be removed at any time after that.
 One directory takes a fraction of a millisecond, but one request may delete thousands, and a file of gigabytes
-takes longer. So the caller's thread spends a share of every second on it, and a thread does the rest. What is
-left at a stop, or by a crash, is removed after the next start.
+takes longer. So the caller's thread spends a limited part of every second on removals, and another thread
+removes all other directories. Directories left by a stop or a crash are removed after the next start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logger_named("penstock.log")
 PERIOD_S = 1.0
 
 INLINE_S = 0.02
-"""The time per second that the caller's thread spends on removals; the last directory may exceed it."""
+"""The seconds per second that the caller's thread spends on removals; the last removal may exceed this."""
 
 
 class Remover:
@@ -40,10 +40,10 @@ class Remover:
         """Directories that could not be removed, for `retry`."""
 
     def remove(self, path: str) -> None:
-        """Remove a directory with all its contents, at once or soon in a thread.
+        """Remove a directory with all its contents, immediately or soon in a thread.
 
         Raises:
-            StorageError: the directory cannot be removed at once; `retry` tries again.
+            StorageError: the immediate removal fails; `retry` tries again.
         """
         began = self._monotonic()
         if not 0 <= began - self._period_began < PERIOD_S:
@@ -73,7 +73,7 @@ class Remover:
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait until all directories have been removed."""
+        """Wait until the thread has removed all directories."""
         while self._waiting or (self._thread is not None and self._thread.is_alive()):
             if self._thread is not None:
                 self._thread.join()
@@ -81,16 +81,16 @@ class Remover:
                 self._run()
 
     def stop(self) -> None:
-        """Stop removing, after the file that is being removed now, however many directories are left.
+        """Stop after the file that is being removed now, even if directories are left.
 
-        Directories that are left keep their names, by which the next start finds them.
+        These keep their names (with `-delete`), so that the next start finds them.
         """
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        """Remove the waiting directories; one that cannot be removed is left to `retry` or the next start."""
+        """Remove the waiting directories; leave any that cannot be removed to `retry` or the next start."""
         while self._waiting and not self._stopping.is_set():
             path = self._waiting.popleft()
             try:
@@ -103,9 +103,9 @@ class Remover:
 
 
 def remove_directory(path: str, is_enough: Callable[[], bool] = lambda: False) -> bool:
-    """Remove a directory with its files and directories; return True if it is gone.
+    """Remove a directory with its files and directories; return True if it was removed completely.
 
-    `is_enough` is called before each file. If it returns True, the remaining files are not removed.
+    `is_enough` is called before each file. When it returns True, the removal stops.
 
     Raises:
         StorageError: a file in it cannot be removed.

@@ -1,1 +1,1 @@
-"""Logs on disk: one partition's log, a whole data directory, and reading beside a running broker."""
+"""Logs on disk: one partition's log, a whole data directory, and reading while a broker runs."""

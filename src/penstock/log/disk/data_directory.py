@@ -1,10 +1,10 @@
 """A whole data directory: its partitions, its node and cluster, and whether it was closed cleanly.
 
 The files are Kafka's. In the directory: `meta.properties`; `.lock`, held while a process uses it;
-`.kafka_cleanshutdown`, which exists only while no process uses the directory, if the last one closed
-everything; the checkpoints `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and
+`.kafka_cleanshutdown`, which exists only while no process uses the directory, and only after a clean
+shutdown; the checkpoints `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and
 `cleaner-offset-checkpoint`. Each partition has one directory, named topic-partition. If its deletion has
-begun, the name ends in `-delete`, and the next start removes what is left of it. Directories whose names end
+begun, the name ends in `-delete`, and the next start removes its remaining files. Directories whose names end
 in `-stray` or `-future`, which only Apache Kafka uses, are not touched.
 """
 
@@ -59,20 +59,20 @@ SUFFIX_DELETE = "-delete"
 SUFFIXES_FOREIGN = ("-stray", "-future")
 
 REMEDY = "restore it from a copy, or go on without what it held"
-"""The advice in log messages about partitions or files that are missing at a start."""
+"""The advice that ends log messages about partitions or files missing at a start."""
 
 LOOKED_AT_ONCE = 500
-"""The most open logs whose files are checked at a time, which takes some milliseconds."""
+"""The maximum number of open logs whose files are checked at a time, in some milliseconds."""
 
 NAME_CHARACTERS_MAX = 255
-"""The longest name that file systems allow."""
+"""The maximum characters of a file name that file systems allow."""
 
 _in_use: set[str] = set()
-"""The data directories that this process has open: a file lock does not exclude its own process."""
+"""The data directories that this process has open, because a file lock does not exclude its own process."""
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
-    """Return the partition that a directory name stands for, or None for any other name."""
+    """Return the partition to which a directory name belongs, or None for any other name."""
     topic, dash, partition = name.rpartition("-")
     if not (dash and topic and partition.isascii() and partition.isdigit()):
         return None
@@ -80,7 +80,7 @@ def parse_partition_name(name: str) -> TopicPartition | None:
 
 
 def find_partitions(directory: str) -> dict[TopicPartition, str]:
-    """Return the path of each partition's directory in a data directory, in the order of partitions.
+    """Return a dict from partition, in order, to its path in a data directory.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -97,8 +97,8 @@ class DataDirectory:
     def __init__(self, path: str, *, node_id: int = 1, cluster_id: str | None = None) -> None:
         """Open the data directory `path`, and create it if it is missing.
 
-        `cluster_id` (22 characters of base64; a random one by default) is used for a new directory,
-        and must be that of an existing one.
+        `cluster_id` (22 characters of base64; a random one by default) is the id of a new directory's
+        cluster; for an existing directory it must match.
 
         Raises:
             StorageError: the directory is in use by another process, unreadable, unwritable, or of another
@@ -106,13 +106,14 @@ class DataDirectory:
         """
         self.path = os.path.abspath(os.fspath(path))
         self.logs: dict[TopicPartition, DiskLog] = {}
-        """The logs that are open."""
+        """A dict from partition to its log, for all open logs."""
         make_directory(self.path)
         warn_if_others_may_read(self.path)
         self._lock = _lock(self.path)
         self._missing: set[TopicPartition] = set()
         self._unwanted: set[TopicPartition] = set()
-        """Partitions that were deleted, or not completely created, but whose directory is not renamed yet."""
+        """The partitions that were deleted or not completely created, and whose directories could not be
+        renamed yet."""
         self._remover = Remover()
         self._looked_at = 0
         self.broker_epoch = -1
@@ -139,7 +140,7 @@ class DataDirectory:
             }
             self._deleted: set[TopicPartition] = set()
             self.was_clean = was_marked or not self._paths
-            """True if the last process closed its logs, or there are none."""
+            """True if the last process shut down cleanly, or if there are no logs."""
         except BaseException:
             self.abandon()
             raise
@@ -177,12 +178,12 @@ class DataDirectory:
     # --- partitions -------------------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return the directory where a partition is or will be: this one."""
+        """Return the data directory for a partition: always this one, as opposed to `LogDirectories`."""
         return self
 
     @property
     def all(self) -> Sequence[DataDirectory]:
-        """All data directories of the broker: only this one."""
+        """All data directories of the broker: only this one, as opposed to `LogDirectories`."""
         return (self,)
 
     @property
@@ -207,7 +208,7 @@ class DataDirectory:
             return None
 
     def note_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
-        """Write the topic id into a partition's directory, if an older broker or a power cut left none.
+        """Write the topic id into a partition's directory if it is missing there (old broker, power cut).
 
         Raises:
             StorageError: the file cannot be written.
@@ -248,7 +249,7 @@ class DataDirectory:
         *,
         now_ms: int,
     ) -> DiskLog:
-        """Create the directory of a new partition with an empty log; on an error, nothing of it is left.
+        """Create the directory of a new partition with an empty log; on an error, remove both.
 
         Raises:
             StorageError: the partition exists already, or its files cannot be created.
@@ -281,10 +282,10 @@ class DataDirectory:
     def delete_log(self, partition: TopicPartition) -> None:
         """Remove a partition with all its files. Slices that were read stay readable.
 
-        The directory is renamed first, so that a crash before the end leaves nothing that looks like a
+        The directory is renamed first, so that after a crash, a partly removed directory does not look like a
         partition. If many are deleted, their files are removed in a thread, after this method has returned. A
-        failure of the system is logged, and the removal is tried again: with the next checkpoint, when the
-        name is needed, or at the next start.
+        failure of the system is logged, and the removal is retried: with the next checkpoint, when the name
+        is needed again, or at the next start.
         """
         del self._paths[partition]
         self._deleted.add(partition)
@@ -316,12 +317,13 @@ class DataDirectory:
             logger.warning("%s; it is tried again later", error)
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Compare the files found at the start with the checkpoints; callable in another thread.
+        """Find missing files by comparing the directory at the start with the checkpoints, in any thread.
 
-        `known` returns True if a partition is in the metadata; it is called for those without a directory.
+        `known` returns True if a partition is in the metadata; it is called for partitions that have a
+        checkpoint entry but no directory.
 
         Yields:
-            A sentence for each missing file, with what to do; the empty string after each partition.
+            A sentence with advice for each missing file; the empty string after each partition.
         """
         for partition, noted in self._noted_at_start.items():
             path = self._paths_at_start.get(partition)
@@ -348,10 +350,10 @@ class DataDirectory:
             raise StorageError(f"{self.path} {GONE}")
 
     def missing(self) -> list[StorageError]:
-        """Check for removed or moved files; return an error for each, and let appends check too.
+        """Check if files were removed or moved; return an error for each. Let appends check again, too.
 
-        Meant to be called once a second. In turn, `LOOKED_AT_ONCE` of the open logs are checked, and those
-        that were missing; each append checks its own log if the last check was a second ago.
+        Call this once a second. Each call checks the next `LOOKED_AT_ONCE` open logs, and the logs that were
+        missing before. Each append checks its own log if the last check was a second ago.
         """
         try:
             self.check_in_place()
@@ -436,7 +438,7 @@ class DataDirectory:
 
 
 def _lock(path: str) -> int:
-    """Take the lock file that Kafka uses, and return its descriptor.
+    """Lock the data directory with Kafka's lock file; return the file's descriptor.
 
     Raises:
         StorageError: another process, or this one, holds the lock.
@@ -462,7 +464,7 @@ def _lock(path: str) -> int:
 def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
     """Return the offsets in a checkpoint file; if it is damaged, log a warning and return no offsets.
 
-    Checkpoints only save work: the logs have the offsets too.
+    Checkpoints only save time: the offsets can be found in the logs, too.
     """
     try:
         return read_offsets(path)

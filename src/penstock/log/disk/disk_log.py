@@ -32,7 +32,7 @@ logger = logger_named("penstock.log")
 
 
 class FileFlush:
-    """The files and directories of a log to flush, so that all batches below `up_to_offset` are on disk.
+    """The files and directories to flush so that all batches of a log below `up_to_offset` are on disk.
 
     `sync` may run in another thread: it uses only the files that this object holds open.
     """
@@ -45,7 +45,7 @@ class FileFlush:
         self.up_to_offset = up_to_offset
 
     def sync(self) -> None:
-        """Wait until all the files are on the disk.
+        """Flush all the files to disk, and wait until this is done.
 
         Raises:
             StorageError: the device failed, and data written before may be lost; or a file was removed.
@@ -63,7 +63,7 @@ class FileFlush:
 
 
 class DiskLog(SegmentedLog):
-    """The log of one partition in a directory (contract `Log`).
+    """The log of one partition in a directory; it implements `Log`.
 
     Only one process may use it; `DataDirectory` holds the lock for that.
     """
@@ -85,7 +85,7 @@ class DiskLog(SegmentedLog):
 
         With `clean_shutdown`, the last process has closed the log; otherwise the batches are checked from
         `recovery_point` on. `start_offset` and `cleaned_to` (the offset up to which the log was compacted)
-        are those in the checkpoints. The attribute `recovery` reports the checks and repairs.
+        come from the checkpoints. The attribute `recovery` reports the checks and repairs.
 
         Raises:
             StorageError: a file cannot be read or written.
@@ -109,7 +109,7 @@ class DiskLog(SegmentedLog):
                 segment.allow_gap()
         self._directory_changed = True
         self._is_listed = False
-        """True if the directory's own name was flushed to disk, so that it survives a power cut."""
+        """True if the parent directory was flushed to disk, so that this directory survives a power cut."""
         super().__init__(
             config, segments, epochs, jitter_seed=crc32(os.path.basename(self.directory).encode())
         )
@@ -161,7 +161,8 @@ class DiskLog(SegmentedLog):
         """Check that the directory and the active segment have not been removed, moved or replaced.
 
         Raises:
-            StorageError: one of them is missing or was replaced; or the log is closed, and another process
+            StorageError: the directory or segment is missing or was replaced; or the log is closed, and
+            another process
                 may use its files.
         """
         if self.is_closed:
@@ -172,7 +173,7 @@ class DiskLog(SegmentedLog):
         check_in_place(active.path, active.identity)
 
     def settle(self) -> None:
-        """Retry the file operations of earlier compactions that failed, and remove their leftover files.
+        """Retry failed file operations of earlier compactions, and remove leftover files.
 
         A start after a crash would take such leftovers for part of the next compaction.
         """
@@ -184,7 +185,7 @@ class DiskLog(SegmentedLog):
                 remove_file(f"{self.directory}/{name}")
 
     def _complete_epochs(self) -> None:
-        """Read the leader epochs from the batches if the file does not reach back to the first batch."""
+        """Read the leader epochs from the batches if the checkpoint lacks the epoch of the first batch."""
         epochs, known = self.leader_epochs, self.leader_epochs.entries
         first = next(self.entries(), None)
         if first is None or first.leader_epoch < 0:
@@ -240,8 +241,8 @@ class DiskLog(SegmentedLog):
     def abandon(self) -> None:
         """Release all files without writing, as after a crash.
 
-        Code of this broker that still runs cannot write to them any more, because the next broker may use
-        them.
+        After that, code of this broker that still runs cannot write to the files, because the next broker may
+        use them.
         """
         self.is_closed = True
         for segment in self._segments:
@@ -251,7 +252,7 @@ class DiskLog(SegmentedLog):
 
 
 def _load_epochs(path: str) -> LeaderEpochs:
-    """Return the leader epochs in a file; empty, with a warning, if the file is damaged."""
+    """Return the leader epochs in a checkpoint file; empty, with a logged warning, if it is damaged."""
     try:
         return load_epochs(path)
     except StorageError as error:

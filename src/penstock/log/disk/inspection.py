@@ -1,7 +1,8 @@
 """Find missing files in a data directory at a start, without reading the logs.
 
-For each partition, the names and the ends of its segments are compared with the checkpoints. Reads only, and
-may run beside a broker that uses the directory. Damage inside a segment is found when the segment is read.
+For each partition, the names and the ends of its segments are compared with the checkpoints. The check only
+reads, and may run while a broker uses the directory. Damage inside a segment is found when the segment is
+read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 
 
 class Noted(NamedTuple):
-    """The offsets of one partition in the checkpoints of the data directory."""
+    """The offsets of one partition that the checkpoint files of a data directory contain."""
 
     recovery_point: int = 0
     """The offset up to which the log was flushed to disk."""
@@ -31,9 +32,9 @@ class Noted(NamedTuple):
 
 
 def problems_of(directory: str, noted: Noted) -> list[str]:
-    """Return a sentence for each file missing in a partition's directory.
+    """Return a sentence for each missing file or batch in a partition's directory.
 
-    A problem counts only if a second look finds it too: the broker may have changed files in between.
+    A problem counts only if a second check finds it too, because the broker may have changed files meanwhile.
     """
     found = list(_problems(directory, noted))
     if not found:

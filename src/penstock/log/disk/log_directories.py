@@ -1,7 +1,7 @@
 """Several data directories of one broker, from `log.dirs`; each partition is in one of them (KIP-112).
 
-They belong to one node of one cluster, and each has an id of its own (KIP-858), which the metadata records of
-its partitions contain. The metadata log is in one of them, the first by default.
+The directories belong to one node of one cluster. Each has an id (KIP-858), which the metadata records of its
+partitions contain. The metadata log is in one of them, the first by default.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class LogDirectories:
-    """The data directories of this process, with the methods of `DataDirectory` over all of them."""
+    """Several data directories, used like one `DataDirectory`: the same methods, applied to all of them."""
 
     def __init__(self, paths: Sequence[str], *, node_id: int = 1) -> None:
         """Open the directories, creating missing ones; the first is for the metadata log.
 
         Raises:
-            StorageError: a directory is in use, unreadable, unwritable, of another cluster or node, or holds
-                a partition that another one holds.
+            StorageError: a directory is in use, unreadable, unwritable, of another cluster or node, or has a
+            partition that another directory has.
         """
         self.all: list[DataDirectory] = []
         try:
@@ -53,12 +53,12 @@ class LogDirectories:
             raise
         self._wanted: dict[TopicPartition, DataDirectory] = {}
         self._counts = {each.path: len(each.partitions) for each in self.all}
-        """The number of partitions that are in each directory, or are assigned to it, by path."""
+        """A dict from the path of a directory to the number of partitions in it or assigned to it."""
         self._by_id = {each.meta.directory_id: each for each in self.all if each.meta.directory_id}
 
     @property
     def path(self) -> str:
-        """The directories, separated by commas."""
+        """The paths of the directories, separated by commas."""
         return ",".join(each.path for each in self.all)
 
     @property
@@ -73,7 +73,7 @@ class LogDirectories:
 
     @property
     def logs(self) -> Mapping[TopicPartition, DiskLog]:
-        """The logs that are open."""
+        """A dict from partition to its log, for all open logs in all directories."""
         return {partition: log for each in self.all for partition, log in each.logs.items()}
 
     @property
@@ -89,7 +89,7 @@ class LogDirectories:
     # --- which partition lies where ----------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return the directory of a partition. A new partition is assigned to the one with the fewest."""
+        """Return the directory of a partition. A new one is assigned to the directory with the fewest."""
         found = self._home.get(partition) or self._wanted.get(partition)
         if found is None:
             found = min(self.all, key=lambda each: self._counts[each.path])
@@ -156,7 +156,7 @@ class LogDirectories:
             each.write_checkpoints()
 
     def close(self) -> None:
-        """Close all directories; the first error is raised after all are closed."""
+        """Close all directories; then raise the first error, if there was one."""
         failure: StorageError | None = None
         for each in self.all:
             try:

@@ -1,7 +1,7 @@
-"""A log opened only for reading, which another process may be writing.
+"""A log opened only for reading, while another process may write to it.
 
-The segments that exist at the moment of opening are held open, so that retention cannot remove them while
-they are read, and the log ends with the last complete batch. Nothing is locked, repaired, renamed or written.
+The segments that exist at the moment of opening are held open, so that they stay readable if retention
+deletes them. The log ends with the last complete batch. Nothing is locked, repaired, renamed or written.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
 from penstock.records.format.batch_header import CONTROL_BIT, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 
 OPEN_ATTEMPTS = 5
-"""The most attempts to list and open the segments: a segment may be removed before it is opened."""
+"""The maximum number of attempts to list and open the segments, since one may be removed before it is
+opened."""
 
 
 class Region(NamedTuple):
-    """Consecutive batches in a file, from one position to another."""
+    """Consecutive batches in a file, from the byte `position` to before `end`."""
 
     file: OpenFile
     position: int
@@ -38,7 +39,7 @@ class Region(NamedTuple):
 
 
 class ReadOnlyLog(SegmentedLog):
-    """The reading methods of the contract `Log`, over a partition's directory in any state."""
+    """The reading methods of `Log`, for a partition's directory in any state."""
 
     def __init__(self, directory: str, partition: TopicPartition) -> None:
         """Open the segments of `directory`.
@@ -68,7 +69,7 @@ class ReadOnlyLog(SegmentedLog):
         raise StorageError(f"the log in {self.directory} is open for reading only")
 
     def check_in_place(self) -> None:
-        """Do nothing: the files are held open, and nothing is written."""
+        """Do nothing, because the files are held open and are not written."""
 
     def flush(self) -> None:
         """Do nothing, because nothing was written."""
@@ -79,7 +80,7 @@ class ReadOnlyLog(SegmentedLog):
     def regions(self, start_offset: int, end_offset: int) -> Iterator[Region]:
         """Yield the file regions that hold the batches of these offsets, segment by segment.
 
-        A region begins with a batch; its records may lie outside the range.
+        A region consists of whole batches, so it may contain records outside the range.
 
         Raises:
             DamagedLogError: a segment before the last does not end with a complete batch, or not at the
@@ -101,7 +102,7 @@ class ReadOnlyLog(SegmentedLog):
                 raise damage[1]
 
     def committed(self, end_offset: int) -> tuple[int, list[tuple[int, int, int]]]:
-        """Find the last stable offset and the aborted transactions, by reading all batch headers.
+        """Read all batch headers to find the last stable offset and the aborted transactions.
 
         Returns:
             The last stable offset (the first offset of any open transaction, else `end_offset`), and
@@ -127,7 +128,7 @@ class ReadOnlyLog(SegmentedLog):
 
 
 def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
-    """Return the segments of a directory, and their open files; the caller keeps the files referenced."""
+    """Return the segments of a directory, and their open files, to which the caller keeps references."""
     for attempt in range(OPEN_ATTEMPTS):
         with storage("read", directory):
             names = os.listdir(directory)
@@ -152,9 +153,9 @@ def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
 
 
 def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield (base offset, suffix) of the segments that make up the log.
+    """Yield (base offset, file suffix) of the segments that make up the log.
 
-    A compacted segment (`.swap`) that is not in place yet is yielded instead of those that it replaces,
+    A compacted segment that still has the suffix `.swap` is yielded instead of the segments that it replaces,
     unless other segments of the same compaction are still being written (`.cleaned`).
     """
     covered: list[range] = []

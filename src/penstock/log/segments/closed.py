@@ -1,7 +1,7 @@
 """Find the size and age of a log that is not open, from the names and sizes of its files.
 
-A broker with many partitions opens only the logs in use. For the others, retention and sizes are answered
-here, from a directory listing and the last entry of one time index.
+A broker with many partitions opens only the logs in use. For closed logs, this module finds sizes and ages
+with a directory listing and the last entry of one time index.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def size_of(directory: str) -> int:
 def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
     """Return True if retention may have a segment to delete, because of its age or the log's size.
 
-    A limit of -1 means no limit. False is certain; True is not, because a time index may lag.
+    A limit of -1 means no limit. If the result is False, there is certainly none; True is not certain,
+    because a time index may lag.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -59,7 +60,7 @@ def _sizes(directory: str) -> dict[int, int]:
 
 
 def _newest_ms(directory: str, base: int) -> int:
-    """Return the greatest timestamp in a segment's time index, or else the modification time of its log."""
+    """Return the greatest timestamp in a segment's time index, or else its log's modification time."""
     try:
         with open(segment_path(directory, base, SUFFIX_TIME_INDEX), "rb") as file:
             data = file.read().rstrip(b"\0")

@@ -1,7 +1,7 @@
 """Read the batch headers in a partition's directory, in any state, also while another process writes.
 
-Producer state is rebuilt from them before the log itself is opened. Reads only; nothing is locked,
-repaired or held open. Damage is logged, and the headers after it are left out up to the next segment.
+Producer state is rebuilt from them before the log itself is opened. The module only reads: nothing is locked,
+repaired or held open. Damage is logged, and the other headers of the damaged segment are skipped.
 """
 
 from __future__ import annotations

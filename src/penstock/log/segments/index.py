@@ -1,15 +1,14 @@
 """The two indexes of a segment: offset to position, and timestamp to offset.
 
-Both are sparse: one entry for every few kilobytes of log. They are kept in memory as arrays and on disk
-in Kafka's format. The files may lag: entries are written a page at a time, because every entry
-can be rebuilt from the log. So no data is lost if a file is short or missing: the log is read instead. A file
-that contradicts itself is reported as damaged and rebuilt.
+Both are sparse, with one entry for every few kilobytes of log. They are arrays in memory, and files in
+Kafka's format. The files may lag: entries are written a page at a time, because every entry can be rebuilt
+from the log. So no data is lost if a file is short or missing: the log is read instead. A file that
+contradicts itself is reported as damaged and rebuilt.
 
-Entries, big-endian (Kafka's OffsetIndex and TimeIndex):
-`.index`      int32 offset less the segment's base, int32 position of the batch that ends there;
-`.timeindex`  int64 greatest timestamp so far, int32 offset (less the base) of the last record of the
-              batch that brought it.
-Kafka preallocates the files, so after a crash they may end in zeros.
+Entries, big-endian (Kafka's OffsetIndex and TimeIndex): `.index`      int32 offset less the segment's base,
+int32 position of the batch that ends with it; `.timeindex`  int64 greatest timestamp so far, int32 offset
+(less the base) of the last record of the batch with that timestamp. Kafka preallocates the files, so after a
+crash they may end in zeros.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _read(path: str, entry_bytes: int) -> tuple[bytes, int]:
 def last_entry_in(path: str) -> tuple[int, int] | None:
     """Return (relative offset, position) of the last entry of an offset index, reading only that entry.
 
-    None if there is no such file, no entry, or the file ends in zeros.
+    Returns None if there is no such file or no entry, or if the file ends in zeros.
     """
     try:
         with open(path, "rb") as file:
@@ -106,9 +105,10 @@ class OffsetIndex:
         self.offsets = array("i")
         self.positions = array("i")
         self.saved = -1
-        """The number of entries that the file has for sure; -1 if it may be missing or too long."""
+        """The number of entries that are certainly in the file; -1 if the file may be missing or too long."""
         self.unproven = 0
-        """The number of entries from the file, which are compared with the log before they are used."""
+        """The number of entries that were read from the file. They are compared with the log before they
+        are used."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -165,7 +165,7 @@ class OffsetIndex:
         """Write the entries that the file does not have yet.
 
         Raises:
-            StorageError: the file cannot be written. Nothing is lost: it can be rebuilt.
+            StorageError: the file cannot be written. Nothing is lost, because the index can be rebuilt.
         """
         count, first = len(self.offsets), max(self.saved, 0)
         if self.saved == count:
@@ -189,7 +189,7 @@ class TimeIndex:
         self.timestamps = array("q")
         self.offsets = array("i")
         self.saved = -1
-        """The number of entries that the file has for sure; -1 if it may be missing or too long."""
+        """The number of entries that are certainly in the file; -1 if the file may be missing or too long."""
 
     def __len__(self) -> int:
         return len(self.timestamps)
@@ -229,7 +229,7 @@ class TimeIndex:
         return self.timestamps[-1], self.base_offset + self.offsets[-1]
 
     def lookup(self, timestamp: int) -> int:
-        """Return the highest known offset below which every record is earlier than `timestamp`."""
+        """Return the highest offset below which, by the index, every record is earlier than `timestamp`."""
         entry_index = bisect_left(self.timestamps, timestamp) - 1
         return self.base_offset + self.offsets[entry_index] + 1 if entry_index >= 0 else self.base_offset
 

@@ -1,12 +1,12 @@
 """Open the segments in a partition's directory, after a clean stop or a crash.
 
-After a clean stop the files are used as they are; only the end of the last segment is checked. After
-a crash, every batch from the recovery point on is checked. The log is cut before the first batch that
-is damaged, incomplete or missing, and later segments are removed, because offsets behind a gap would be
-read without those before them. What was cut is logged.
+After a clean stop the files are used as they are; only the end of the last segment is checked. After a crash,
+every batch from the recovery point on is checked. The log is truncated before the first batch that is
+damaged, incomplete or missing, and later segments are removed, because readers must not skip a gap. The
+removed parts are logged.
 
 Kafka's temporary files are treated as Kafka treats them: `.deleted` and `.cleaned` are removed, `.swap` (the
-result of a compaction that was being put in place) replaces the segments that it covers.
+result of a compaction whose replacement was interrupted) replaces the segments that it covers.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ logger = logger_named("penstock.log")
 
 
 class Recovery(NamedTuple):
-    """The report of a log's recovery: segments checked, bytes cut, segments removed, and why."""
+    """The report of a log's recovery: segments checked, bytes cut, segments removed, and the reason."""
 
     segments_checked: int = 0
     """The number of segments in which every batch was checked."""
     bytes_cut: int = 0
-    """The number of bytes cut off the damaged segment."""
+    """The number of bytes removed from the end of the damaged segment."""
     segments_dropped: int = 0
-    """The number of segments removed because they followed the cut."""
+    """The number of segments removed because they came after the truncated segment."""
     reason: str = ""
-    """The reason for the cut; empty if nothing was cut."""
+    """The reason why the log was truncated; empty if it was not."""
 
 
 def base_offset_of(name: str, suffix: str) -> int | None:
@@ -89,10 +89,10 @@ def tidy(directory: str) -> list[int]:
 
 
 def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
-    """Remove the segments that `.swap` files replace, then rename those to their usual names.
+    """Remove the segments that `.swap` files replace, then rename the `.swap` files to the usual names.
 
     A `.swap` index without a `.swap` log is removed, and so is the index that it would have replaced, because
-    it is unknown which of them fits the log. Both can be rebuilt from the log.
+    it is unknown which of the two fits the log. Both can be rebuilt from the log.
 
     Raises:
         StorageError: a file cannot be changed; or a `.swap` is damaged, and may be the only copy of its
@@ -150,10 +150,10 @@ def open_segments(
     recovery_point: int,
     start_offset: int,
 ) -> tuple[list[FileSegment], Recovery]:
-    """Return the segments of a directory, the last one open for appends, and the report of the recovery.
+    """Open and recover the segments of a directory, the last one for appends; return them and a report.
 
-    A directory without segments gets one that begins with `start_offset`. So does a log that ends
-    before `start_offset`; its segments are removed.
+    A directory without segments gets an empty segment that begins with `start_offset`. A log that ends before
+    `start_offset` loses its segments and gets an empty one, too.
 
     Raises:
         StorageError: a file cannot be read or changed.
@@ -183,7 +183,7 @@ def open_segments(
 
 
 def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point: int) -> int:
-    """Return the index of the first segment to check; the number of segments if none needs a check."""
+    """Return the index of the first segment to check batch by batch; the number of segments if none is."""
     if not clean_shutdown:
         return max((n for n, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
     try:
@@ -197,7 +197,7 @@ def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point:
 def _recover(
     directory: str, segments: list[FileSegment], first: int, epochs: LeaderEpochs, whole_from: int
 ) -> Recovery:
-    """Check the segments from index `first` on; delete those behind a cut or a gap, also from the list.
+    """Check the segments from index `first` on; remove all segments after damage or a gap.
 
     From the offset `whole_from` on, a gap between two segments means lost batches, unless it exceeds the
     range of a segment's offsets. After a machine failure, a segment may exist while an earlier one has lost

@@ -1,8 +1,9 @@
-"""Read the undamaged batches of a segment, passing over the damage between them.
+"""Read the undamaged batches of a segment, and skip damaged parts between them.
 
-For the broker's own topics, whose state is rebuilt at a start: one damaged batch must not hide the others.
-A batch is undamaged if its length fits into the segment and its checksum fits its bytes. After damage, the
-next batch of magic 2 is searched for byte by byte, because the damaged batch may have a wrong length.
+Used for the broker's internal topics, whose state is rebuilt at a start: one damaged batch must not hide all
+others. A batch is undamaged if its length fits into the segment and its checksum fits its bytes. After
+damage, the module searches byte by byte for the next batch of magic 2, because the damaged batch may have a
+wrong length.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def sound_batches(segment: Segment, damaged: Damaged) -> Iterator[tuple[memoryvi
 
 
 class _Window:
-    """A part of a segment that is loaded in memory, and moved as positions are read."""
+    """A part of a segment in memory, which follows the positions that are read."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -75,7 +76,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
-    """Return the size and magic in the header at `at`; a size of 0 if it is no valid header of a batch."""
+    """Return the size and magic in the batch header at `at`; a size of 0 if the header is not valid."""
     if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")

@@ -1,18 +1,18 @@
 """A segment on disk: one `.log` file with its two indexes, appended to and read.
 
-Appends write to the log file and to no other; reads return regions of it. The position of an offset
+Appends write only to the log file; reads return regions of it. The position of an offset
 is found in three steps, the cheapest first: cached positions of the last reads and the last append,
 the index in memory, and a walk over the few headers between two index entries.
 
-Missing data is an error: the walk over a sealed segment must end where the file does, with the last offset
-before the next segment's first. Otherwise a read raises `DamagedLogError` instead of returning less. Only
-compaction leaves gaps between offsets.
+Missing data is an error: the batches of a sealed segment must fill its file, and their offsets must end just
+before the next segment. Otherwise a read raises `DamagedLogError` instead of returning less. Only compaction
+leaves gaps between offsets.
 
 The entries of an index file are checked against the log before they are used; a wrong index is rebuilt at
 once.
 
-Compaction writes a segment beside those that it replaces. Its files end in `.cleaned` while it is written, in
-`.swap` once it is complete, and then have their usual names.
+Compaction writes a new segment beside the old ones that it replaces. Its files end in `.cleaned` while it is
+written, in `.swap` once it is complete, and then have their usual names.
 """
 
 from __future__ import annotations
@@ -69,16 +69,18 @@ from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTE
 logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
-"""The most ends of reads whose positions a segment caches: at each, a consumer will continue to read."""
+"""The maximum number of cached positions at which reads of a segment ended, because consumers continue
+there."""
 
 READ_AT_ONCE_BYTES = 4096
-"""The size up to which a read returns bytes: copying them costs less than sending a region of a file."""
+"""The maximum size for which a read returns bytes instead of a file region: copying so few bytes costs
+less."""
 
 _UNKNOWN = (-1, 0)
 
 
 class FileSegment(Segment):
-    """A segment in a file; one written by an earlier process loads its indexes when needed."""
+    """A segment on disk; if an earlier process wrote it, its indexes are loaded when needed."""
 
     __slots__ = (
         "_file",
@@ -113,10 +115,10 @@ class FileSegment(Segment):
         suffix: str = "",
         writable: bool = True,
     ) -> None:
-        """Describe a segment whose file is opened when needed.
+        """Create the object of a segment, whose files are opened when needed.
 
-        `suffix` follows the usual names of its files. If not `writable`, the segment is only read: even an
-        index that had to be rebuilt is not written.
+        `suffix` follows the usual names of its files. If `writable` is False, no file is written, not even a
+        rebuilt index.
         """
         super().__init__(base_offset, now_ms)
         self.directory = directory
@@ -131,14 +133,14 @@ class FileSegment(Segment):
         self._valid_bytes = 0
         self._sealed = False
         self._limit = NEVER
-        """The position up to which a sealed segment can be read if its end is damaged; otherwise NEVER."""
+        """The position up to which a sealed segment with a damaged end can be read; NEVER without damage."""
         self._limit_offset = base_offset
         self._problem = ""
         self._gap_is_fine = False
         self._start_of_reads: dict[int, tuple[int, int]] = {}
         self._tail_offset = self._tail_position = -1
         self._replaced: Sequence[FileSegment] = ()
-        """The segments that this one replaces, until their files are removed."""
+        """The old segments that this compacted segment replaces, until their files are removed."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -156,16 +158,16 @@ class FileSegment(Segment):
 
     @property
     def file(self) -> OpenFile:
-        """The open file. It is open only while referenced: keep a reference while using its descriptor."""
+        """The open file. It closes with its last reference: keep one while using its descriptor."""
         return self._file.opened(keep=not self._sealed)
 
     @property
     def identity(self) -> Identity | None:
-        """The identity of the open file, or else of the file with this name; None if neither exists."""
+        """The device and inode of the open file, or else of the file at this path; None if neither exists."""
         return self._file.identity
 
     def release(self) -> None:
-        """Drop the reference to the open file; it is reopened when needed. Other holders keep it open."""
+        """Drop the reference to the open file. It closes unless a reader uses it, and reopens when needed."""
         self._file.release()
 
     @classmethod
@@ -284,7 +286,7 @@ class FileSegment(Segment):
         self._use(offsets, times)
 
     def _note(self, entry: BatchEntry) -> None:
-        """Update timestamps and indexes for a batch in the file, as `append` does for a new one."""
+        """Update timestamps and indexes for a batch found in the file, as `append` does for a new batch."""
         if entry.position == 0:
             self.first_timestamp = entry.max_timestamp
         if entry.max_timestamp > self._latest:
@@ -296,7 +298,7 @@ class FileSegment(Segment):
             self.end_offset = entry.last_offset + 1
 
     def _index(self, last_offset: int, position: int) -> None:
-        """Add an entry to both indexes: the batch at `position` ends with `last_offset`."""
+        """Add an entry to both indexes for the batch at `position`, which ends with `last_offset`."""
         offsets, times = self._indexes()
         offsets.append(last_offset, position)
         times.append(self._latest, self._latest_offset)
@@ -364,9 +366,9 @@ class FileSegment(Segment):
         return self._walk(self._position_of(offset))
 
     def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
-        """Return the small batch at `start` if it alone reaches `max_bytes`, read in one call.
+        """Return the batch at `start` with one read, if it is small and `max_bytes` has no room for more.
 
-        None in all other cases, damage included; the caller then reads in the usual way.
+        Returns None in all other cases, also for damage; the caller then reads in the usual way.
 
         Raises:
             StorageError: the file cannot be read.
@@ -460,7 +462,7 @@ class FileSegment(Segment):
         return self._latest
 
     def whole_bytes(self) -> int:
-        """Return the end of the last complete batch of a read-only segment; checksums are not checked.
+        """Return the end position of a read-only segment's last complete batch; do not check checksums.
 
         If a sealed segment does not end there, or lacks its last batches, `damage` has the error.
         """
@@ -482,7 +484,7 @@ class FileSegment(Segment):
         return self._limit_offset, DamagedLogError(self._problem)
 
     def position_before(self, offset: int) -> int:
-        """Return the position of the last indexed batch up to `offset`, without reading the log."""
+        """Return the position of the last batch in the index up to `offset`, without reading the log."""
         return self._indexed(lambda index: index.place_of(offset))
 
     def _position_of(self, offset: int) -> int:
@@ -490,7 +492,7 @@ class FileSegment(Segment):
         return self._find(offset)[0]
 
     def _find(self, offset: int) -> tuple[int, int]:
-        """Return (start, end) of the first batch that reaches `offset`; the segment's end twice if none does.
+        """Return the start and end positions of the first batch that reaches `offset`; else the end twice.
 
         Raises:
             StorageError: the segment is damaged before that batch.
@@ -563,9 +565,9 @@ class FileSegment(Segment):
         return fresh
 
     def _use(self, offsets: OffsetIndex, times: TimeIndex) -> tuple[OffsetIndex, TimeIndex]:
-        """Use these indexes from now on; add entries for the batches behind their last entries.
+        """Use these indexes from now on; add entries for the batches after their last entries.
 
-        The walk over those batches also finds the last offset and the greatest timestamp.
+        Reading those batch headers also finds the last offset and the greatest timestamp.
         """
         self._offset_index, self._time_index = offsets, times
         self._latest, self._latest_offset = times.last()
@@ -593,7 +595,7 @@ class FileSegment(Segment):
         return offsets, times
 
     def _walk_tail(self, start: int, indexed_to: int, note: Callable[[BatchEntry], object]) -> int | None:
-        """Call `note` for each batch from `start` on. The last index entry points to `indexed_to`.
+        """Call `note` for each batch from `start` on. `indexed_to` is the last position in the index.
 
         Returns:
             The offset after the last batch; None if a sealed segment is damaged there. Reads then end before
@@ -632,7 +634,7 @@ class FileSegment(Segment):
         self._problem = str(self._damaged(missing))
 
     def _was_compacted(self) -> bool:
-        """Return True if batches or records are missing within the segment, which only compaction causes."""
+        """Return True if offsets are missing within the segment, which only compaction causes."""
         next_offset = self.base_offset
         for entry in self._walk(0):
             if entry.base_offset > next_offset and entry.magic == 2:
@@ -712,9 +714,9 @@ class FileSegment(Segment):
             self._replaced = ()
 
     def _rename(self, suffix: str) -> None:
-        """Change the suffix after the usual names of all files of the segment, the log last.
+        """Change the suffix after the usual names of all files of the segment.
 
-        So the log has its new name only after its indexes have their new names.
+        The log file is renamed last, so that its indexes already have their new names then.
 
         Raises:
             StorageError: a file cannot be renamed.
@@ -744,7 +746,7 @@ class FileSegment(Segment):
         Checksums are not checked.
 
         Raises:
-            StorageError: the batches behind the last index entry are damaged.
+            StorageError: the batches after the last index entry are damaged.
         """
         self._sealed = False
         self._load_indexes()

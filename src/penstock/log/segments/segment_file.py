@@ -1,6 +1,6 @@
-"""The file of a segment: opened on first use, and closed when no reader holds it any more.
+"""The file of a segment: opened on first use, and closed when the last reader has dropped it.
 
-Only the active segment keeps its file open: of the others, no more are open than readers use.
+Only the active segment keeps its file open. The files of other segments are open only while readers use them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ logger = logger_named("penstock.log")
 
 
 class SegmentFile:
-    """The file at a path, opened when needed."""
+    """The `.log` file of a segment, opened when needed."""
 
     __slots__ = ("_fd", "_lent", "is_writable", "kept", "path")
 
@@ -25,14 +25,14 @@ class SegmentFile:
         self.path = path
         self.is_writable = is_writable
         self.kept: OpenFile | None = None
-        """The open file while this object holds a reference to it; callers may use it without `opened`."""
+        """The open file if this object keeps it open, else None; callers may use it without `opened`."""
         self._lent: ref[OpenFile] | None = None
         self._fd = -1
 
     def opened(self, *, keep: bool) -> OpenFile:
-        """Return the open file, which is open only while referenced: hold it while using its descriptor.
+        """Return the open file. It closes with its last reference: keep one while using its descriptor.
 
-        With `keep`, this object holds a reference too, until `release`.
+        If `keep` is True, this object keeps a reference too, until `release`.
 
         Raises:
             StorageError: the file cannot be opened.
@@ -49,7 +49,7 @@ class SegmentFile:
         return file
 
     def release(self) -> None:
-        """Drop the reference to the open file; it is reopened when needed. Other holders keep it open."""
+        """Drop the reference to the open file. It closes unless a reader uses it, and reopens when needed."""
         if self.kept is not None:
             self._lent = ref(self.kept)
         self.kept = None
@@ -57,11 +57,11 @@ class SegmentFile:
 
     @property
     def identity(self) -> Identity | None:
-        """The identity of the open file, or else of the file with this name; None if neither exists."""
+        """The device and inode of the open file, or else of the file at this path; None if neither exists."""
         return identity_of(self.path) if self._fd < 0 else identity_of(self._fd)
 
     def write(self, data: Bytes, size: int, position: int) -> None:
-        """Write all of `data` at `position`; after a failure, the part that was written is cut off.
+        """Write all of `data` at `position`; after a failure, remove a partly written end.
 
         The file is kept open.
 

@@ -12,16 +12,18 @@ from penstock.log.walk import BatchEntry, fetch_file, walk_whole
 
 SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
 SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
-"""Kafka's suffixes after the usual names of files that are deleted, compacted, or put in place."""
+"""Kafka's suffixes of segment files that are to be deleted, that compaction is writing, and that are to
+replace older ones."""
 
 SUFFIXES_OF_OTHERS = (".txnindex", ".snapshot")
-"""Suffixes of files that Kafka keeps beside a segment. They are removed with it, and never read here."""
+"""The suffixes of further files that Kafka keeps for a segment. They are removed with the segment, and
+never read."""
 
 CURE = (
     "what lies before and after can be read; to get past it, restore the file from a copy, or delete the "
     "records up to the next segment (DeleteRecords)"
 )
-"""The advice in error messages about a damaged segment."""
+"""The advice that ends error messages about a damaged segment."""
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:
@@ -30,7 +32,7 @@ def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> 
 
 
 def remove_segment_files(directory: str, base_offset: int, suffix: str = "") -> None:
-    """Delete log and indexes with `suffix` behind their usual names; missing files are not an error.
+    """Delete a segment's log and index files that end in `suffix`; missing files are not an error.
 
     Raises:
         StorageError: a file cannot be deleted.
