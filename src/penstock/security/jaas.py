@@ -43,7 +43,7 @@ TOKEN = re.compile(
 
 
 class LoginModule(NamedTuple):
-    """One entry: the module's class without its package, its flag in lower case, and its options."""
+    """One login module of a JAAS configuration: class without package, flag in lower case, and options."""
 
     name: str
     flag: str
@@ -131,7 +131,7 @@ class _Reader:
         """The position after the semicolon of the entry that was read last."""
 
     def next(self) -> _Token | None:
-        """Return the next token without consuming it, or None at the end of the text."""
+        """Return the next token without consuming the token, or None at the end of the text."""
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def position(self) -> int:

@@ -1,7 +1,7 @@
 """OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and results of callbacks.
 
-`penstock.broker.security.bearer_tokens` verifies the signature of a token; this module reads a token only
-to know when to ask for the next one.
+`penstock.broker.security.bearer_tokens` verifies the signature of a token; this module reads a token only to
+find its expiry.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNSECURED_LOGIN = "unsecuredLogin"
 """The prefix of the options of `sasl.jaas.config` for tokens without a signature (KIP-255)."""
 
 MESSAGE_BYTES_MAX = 256 << 10
-"""The largest message of a client that is read, in bytes; tokens have a few kilobytes."""
+"""The maximum size in bytes of a client's message that is read; tokens have a few kilobytes."""
 
 TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 EXTENSION_NAME = re.compile(r"[A-Za-z]+")

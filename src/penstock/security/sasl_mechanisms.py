@@ -28,7 +28,7 @@ SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, "GSSAPI")
 """The mechanisms that `sasl.enabled.mechanisms` may name."""
 
 TOKENS_MAX = 8
-"""The most tokens that a client may send before it has proved an identity. SCRAM needs two."""
+"""The maximum number of tokens that a client may send before it has proved an identity. SCRAM needs two."""
 
 
 class AuthenticationFailed(PenstockError):
@@ -44,7 +44,7 @@ class ScopesMissing(PenstockError):
 
 
 class Identity:
-    """The identity of an authenticated peer. `expiry_ms` is when the proof expires, or None."""
+    """The identity of an authenticated peer. `expiry_ms` is the end of its validity, or None."""
 
     __slots__ = ("expiry_ms", "is_token", "name")
 
@@ -89,7 +89,7 @@ PenstockError with a message for the log."""
 
 
 class Exchange(Protocol):
-    """One authentication by one SASL mechanism, on the server."""
+    """One authentication with one SASL mechanism, on the server."""
 
     identity: Identity | None
     """The authenticated identity; None until the exchange is complete."""
@@ -195,7 +195,10 @@ def _insufficient_scope(scopes: Sequence[str]) -> bytes:
 
 
 class BearerExchange:
-    """The mechanism OAUTHBEARER (RFC 7628): one message with a token. `note` gets the reason of a refusal."""
+    """The mechanism OAUTHBEARER (RFC 7628): one message with a token.
+
+    `note` is called with the reason of a refusal.
+    """
 
     def __init__(self, validate: ValidateToken, note: Callable[[str], object]) -> None:
         self.identity: Identity | None = None

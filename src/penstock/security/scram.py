@@ -29,17 +29,17 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The SCRAM mechanisms with the names of their hashes in hashlib."""
 
 ITERATIONS_MIN = 4096
-"""The least number of iterations; client and server refuse fewer (RFC 7677)."""
+"""The minimum number of iterations; client and server refuse fewer (RFC 7677)."""
 
 ITERATIONS_MAX = 1_000_000
-"""The most iterations that a client accepts, since the server chooses and the client computes
+"""The maximum number of iterations that a client accepts, since the server chooses and the client computes
 (CVE-2026-10143)."""
 
 SERVER_ITERATIONS_MAX = 16_384
-"""The most iterations that Apache Kafka allows to be stored."""
+"""The maximum number of iterations of a credential that Apache Kafka accepts for storage."""
 
 MESSAGE_BYTES_MAX = 64 << 10
-"""The largest message that client or server reads, in bytes."""
+"""The maximum size in bytes of a message that client or server reads."""
 
 NONCE_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NONCE_LENGTH = 26
@@ -56,7 +56,7 @@ class ScramError(AuthenticationError):
 
 
 class _Step(Enum):
-    """The next message that the client or server expects."""
+    """The state of a SCRAM exchange: the next message that the client or server expects."""
 
     FIRST = "the first message"
     CREDENTIAL = "the user's credential"
@@ -75,7 +75,7 @@ def saslprep(text: str) -> str:
     """Return a user name or password as RFC 4013 prepares it.
 
     Spaces are unified, the text is normalized by NFKC, and prohibited characters are refused. Apache Kafka
-    and librdkafka do not prepare; ASCII never changes.
+    and librdkafka do not do this; it never changes ASCII.
 
     Raises:
         ScramError: a character is prohibited or not assigned in Unicode 3.2, or directions are mixed.
@@ -439,7 +439,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def base36(data: bytes) -> str:
-    """Return `NONCE_LENGTH` characters as in nonces, computed from the bytes of a digest."""
+    """Return `NONCE_LENGTH` characters from the alphabet of nonces, computed from the bytes of a digest."""
     number = int.from_bytes(data, "big")
     digits = []
     for _ in range(NONCE_LENGTH):

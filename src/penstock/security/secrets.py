@@ -14,7 +14,7 @@ HIDDEN = "[hidden]"
 """The text that replaces a secret in every output, as in Apache Kafka (its class `types.Password`)."""
 
 FILE_BYTES_MAX = 1 << 20
-"""The largest file that is read as a secret; stores and tokens are far smaller."""
+"""The maximum size in bytes of a file that is read as a secret; stores and tokens are far smaller."""
 
 
 SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|key\.pem|username")

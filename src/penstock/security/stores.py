@@ -60,7 +60,7 @@ def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str
 def read_keystore(
     path: str, data: bytes, password: Secret | None, key_password: Secret | None
 ) -> tuple[Secret, list[str], Secret | None]:
-    """Return a store's first private key and its chain as PEM texts, and None: the key needs no password.
+    """Return a store's first private key and its chain as PEM texts, and None for the key's password.
 
     Raises:
         ConfigError: the password is missing or wrong, there is no key, or the file is damaged or of another
@@ -179,7 +179,7 @@ def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
 
 
 def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes | None, list[bytes]]:
-    """Return the private key of a store as PKCS8, or None, and the certificates in DER, the key's first."""
+    """Return a store's private key as PKCS8, or None, and its certificates in DER, the key's one first."""
     if data[:4] == JCEKS_MAGIC:
         raise ConfigError(f"{path} is a JCEKS store, which is not read: {convert(path)}")
     if data[:1] != b"\x30":

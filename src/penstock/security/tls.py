@@ -1,12 +1,12 @@
 """A TLS connection without I/O, for either side: ciphertext in, plaintext out, and the reverse.
 
-- The least version is TLS 1.2. `to_send` returns all bytes for the peer, including alerts of a failed
+- The minimum version is TLS 1.2. `to_send` returns all bytes for the peer, including alerts of a failed
 handshake.
 - Plaintext is read into the caller's buffer. Neither OpenSSL nor the queues hold more than `SLICE_BYTES` and
 one record between calls, so that an idle connection takes a tenth of the memory of asyncio's.
 - Failures raise TlsError with one line: which end refused, and why. A peer without TLS is recognised by its
 first byte.
-- An end without close_notify counts as an end (Apache Kafka sends none), since requests and responses have
+- A connection may end without close_notify (Apache Kafka sends none), since requests and responses have
 lengths.
 """
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 SLICE_BYTES = 32 << 10
-"""The most bytes of ciphertext that are passed to OpenSSL at a time, because its buffers never shrink."""
+"""The maximum number of bytes of ciphertext that are passed to OpenSSL at a time, because its buffers never
+shrink."""
 
 SEND_BYTES = 64 << 10
-"""The most bytes that are encrypted at a time: records of 16 KiB, collected in OpenSSL's buffer."""
+"""The maximum number of bytes that are encrypted at a time: records of 16 KiB, collected in OpenSSL's
+buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 """Apache Kafka's response to bytes that are not TLS, which clients recognise."""
@@ -57,8 +59,8 @@ class TlsError(AuthenticationError):
 class TlsConnection:
     """One side of one TLS connection.
 
-    A client begins with `start`. Both sides then feed `receive`, call `read_into` until it returns 0, and
-    send what `to_send` returns, also after a TlsError and after `close`.
+    A client begins with `start`. Both sides then pass received bytes to `receive`, call `read_into` until it
+    returns 0, and send what `to_send` returns, also after a TlsError and after `close`.
     """
 
     __slots__ = (
@@ -150,7 +152,7 @@ class TlsConnection:
             self._shake_hands()
 
     def receive_end(self) -> None:
-        """Note that the peer has closed the socket.
+        """Record that the peer has closed the socket.
 
         Raises:
             TlsError: the socket was closed during the handshake, after the peer had sent something.

@@ -1,7 +1,7 @@
 """SSL contexts from settings: CAs, certificate and key from PEM files, PEM texts, PKCS12 or JKS stores.
 
-The host name and the chain are verified unless a setting disables that. The least version is TLS 1.2. A
-missing password is an error and never a question on the terminal. Errors name the file and what to do.
+The host name and the chain are verified unless a setting disables that. The minimum version is TLS 1.2. A
+missing password is an error; OpenSSL never asks for it on the terminal. Errors name the file and what to do.
 Private keys in texts and stores pass to OpenSSL through memory, not through files.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
-"""Matches a text that ends in a file extension. Neither PEM nor a key in base64 does."""
+"""A pattern for a text that ends in a file extension. Neither PEM text nor a key in base64 matches."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
-"""The largest file that is read as a certificate, key or store."""
+"""The maximum size in bytes of a file that is read as a certificate, key or store."""
 
 VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 TOO_OLD = frozenset(("SSL", "SSLV2", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"))
@@ -36,7 +36,7 @@ CLIENT_AUTH = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""The values of the broker's ``ssl.client.auth``."""
+"""The allowed values of the broker's ``ssl.client.auth``, and OpenSSL's mode for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,8 @@ class TlsSettings:
     certificate: str | None = None
     """This end's certificate and its chain, leaf first."""
     key: Secret | None = None
-    """The private key of `certificate`: a path or a text. None: the key is in the same file or text."""
+    """The private key of `certificate`: a path or a text. None if the certificate's file or text has the key,
+    too."""
     key_password: Secret | None = None
     keystore: str | None = None
     keystore_type: str | None = None
@@ -59,7 +60,7 @@ class TlsSettings:
     truststore_password: Secret | None = None
     crl: str | None = None
     verify: bool = True
-    """False if a server's certificate is not verified at all."""
+    """True if a server's certificate is verified; False if any certificate is accepted."""
     verify_host: bool = True
     client_auth: str = "none"
     """The server's demand for client certificates: a key of `CLIENT_AUTH`."""
@@ -87,7 +88,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context of a listener.
 
-    Raises ConfigError if its certificate is missing or cannot be used.
+    Raises ConfigError if the listener's certificate is missing or cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _common(context, settings)
@@ -238,7 +239,7 @@ def _truststore_pem(path: str, password: Secret | None) -> str:
 
 
 def own_certificate(settings: TlsSettings) -> bytes | None:
-    """Return the certificate in these settings in DER, without its chain, or None if there is none.
+    """Return this end's certificate from the settings in DER, without its chain; None if there is none.
 
     Raises:
         ConfigError: a file cannot be read, or holds no certificate.

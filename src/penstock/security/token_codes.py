@@ -1,4 +1,7 @@
-"""The HMACs of delegation tokens. They are computed from token ids with a secret; clients present them."""
+"""The HMACs of delegation tokens. Brokers compute them from token ids and a secret key.
+
+Clients present them as passwords.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class TokenCodes:
             self.add(token_id)
 
     def add(self, token_id: str) -> None:
-        """Add a token, unless it was added already."""
+        """Compute and store the HMAC of a token, unless that was done already."""
         if token_id not in self._codes:
             code = self._codes[token_id] = token_hmac(self.secret, token_id)
             self._ids[_digest(code)] = token_id
@@ -37,7 +40,7 @@ class TokenCodes:
             del self._ids[_digest(code)]
 
     def code(self, token_id: str) -> bytes:
-        """Return the HMAC of a token that was added."""
+        """Return the HMAC of a token, which must have been added."""
         return self._codes[token_id]
 
     def token_id(self, code: bytes) -> str | None:

@@ -1,7 +1,7 @@
 """SCRAM credentials for users that do not exist, so that responses do not show which users exist.
 
 SCRAM's first response has salt and iterations. For an unknown name, both are derived from a secret of the
-server. Salt length, salt form and iterations (the shape) are those of some real user's credential.
+server. Its salt length, salt form and iterations (the shape) equal those of some real user's credential.
 """
 
 from __future__ import annotations
