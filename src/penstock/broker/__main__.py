@@ -1,4 +1,4 @@
-"""``python -m penstock.broker``: a broker process without click, with the options of ``penstock broker``."""
+"""``python -m penstock.broker``: runs ``penstock broker``, with its options, without importing click."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.printable import printable
 
 
 def main(words: list[str]) -> int:
-    """Serve with the options in `words`; return the exit code, 1 after a mistake.
+    """Run a broker with the arguments `words`; return the exit code, 1 if they contain a mistake.
 
     If no port is given, a free one is taken.
     """

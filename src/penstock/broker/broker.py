@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class ConnectionInfo(NamedTuple):
-    """One open connection: its number, which `connection=` of a fault takes, and its client and address."""
+    """One open connection: its number (for `connection=` of a fault), the client's id and its address."""
 
     number: int
     client_id: str | None
@@ -55,7 +55,7 @@ class ConnectionInfo(NamedTuple):
 
 
 class Companion(Protocol):
-    """A server that runs beside a broker as a client of it, such as a schema registry."""
+    """A server that runs beside a broker and is one of its clients, such as a schema registry."""
 
     @property
     def url(self) -> str: ...
@@ -89,7 +89,7 @@ class Broker(Served):
     """
 
     _defaults: Mapping[str, str] = {}
-    """Settings whose defaults here differ from Kafka's."""
+    """The default settings of this class that differ from Kafka's."""
     _new_clock: Callable[[], Clock] = SystemClock
 
     def __init__(
@@ -128,7 +128,7 @@ class Broker(Served):
         if listen_07 is not None:
             texts["penstock.0.7.port"] = str(listen_07)
         self.security: Security | None = None
-        """The throw-away certificates and users; None without `security`."""
+        """The certificates and users generated for tests; None without the argument `security`."""
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
@@ -264,7 +264,7 @@ class Broker(Served):
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an interceptor next to the handlers: it does not see requests that faults answer.
+        """Add an interceptor directly around the handlers: requests that a fault answers do not reach it.
 
         Returns a function that removes the interceptor.
         """
@@ -324,7 +324,7 @@ class Broker(Served):
         """Move the broker's clock forward; timers that are due by then have fired when this method returns.
 
         Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
-        ``broker.clock.advance(hours=1)`` does the same, unless the broker was made with a clock.
+        ``broker.clock.advance(hours=1)`` does the same, unless a clock was passed to the broker.
         """
         step_ms = ms + round(seconds * 1000)
         movable(self.clock).advance(step_ms)
@@ -460,8 +460,8 @@ class Broker(Served):
         """Create a subscription to client metrics (KIP-714). The broker needs `penstock.client.metrics`.
 
         `metrics` are prefixes of metric names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is the push
-        interval; a client that has asked before gets it after its interval, which is five minutes without a
-        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name of the
+        interval; a client that already has an interval (five minutes without a subscription) gets the new one
+        after that. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name of the
         subscription; another one of this name is replaced.
 
         Raises:
@@ -584,8 +584,8 @@ TEST_SETTINGS = {
     # Without sessions every Fetch names its partitions, so that a fault finds those it concerns.
     "max.incremental.fetch.session.cache.slots": "0",
 }
-"""The default settings of `KafkaBroker` that differ from Kafka's: groups form at once, and every Fetch names
-all its partitions."""
+"""The default settings of `KafkaBroker` that differ from Kafka's: groups form at once, and there are no
+fetch sessions."""
 
 
 @with_hints("KafkaBroker")
@@ -593,11 +593,11 @@ class KafkaBroker(Broker):
     """A `Broker` with defaults for tests: the same arguments, attributes and methods.
 
     Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions),
-    and `advance` can move the clock, which is the machine's until then.
+    and `advance` can move the clock, which is the system clock until then.
     """
 
     clock: MovableClock
-    """The clock, for ``broker.clock.advance(hours=1)``; or the one that the broker was made with."""
+    """The broker's clock, which ``clock.advance(hours=1)`` moves unless a clock was passed to the broker."""
 
     _defaults = TEST_SETTINGS
     _new_clock = MovableClock

@@ -4,8 +4,8 @@
         producer = SomeKafkaClient(bootstrap_servers=cluster.bootstrap_servers)
 
 Each broker has ports, logs, listeners and a rack of its own. One object in the process is the controller of
-all, and never fails. A cluster is for tests, and for seeing what broker failures do to a program. Methods
-such as `kill` and `move_leader` (called levers) can be called from any thread but the cluster's own;
+all brokers, and never fails. A cluster is for tests, and for seeing what broker failures do to a program.
+Methods such as `kill` and `move_leader` (called levers) can be called from any thread but the cluster's own;
 `penstock cluster` calls them from the command line. `KafkaCluster` is the same class with defaults for tests.
 """
 
@@ -66,13 +66,13 @@ class Cluster(Served):
     """Several Kafka brokers, with ids that count up from `node.id`, which is 1 unless it is set.
 
     `data_dir` is a directory, created if it does not exist, that holds one directory in Kafka's layout for
-    each broker; None keeps everything in memory. `ports` are those of the first listeners; 0, or no `ports`,
-    takes free ones. `racks` are assigned to the brokers in turn; without them no broker has a rack. Settings,
-    the same for all brokers, come as `config` under Kafka's dotted names, or as keyword arguments with
-    underscores: ``Cluster(min_insync_replicas=2)``. Topics get as many replicas as there are brokers, three
-    at most, unless `default.replication.factor` is set. `as_version` and `security` are as in `Broker`;
-    traffic between brokers uses no sockets. `clock` may be a `ManualClock`: then time stands still until
-    `advance`.
+    each broker; None keeps everything in memory. `ports` are the ports of the brokers' first listeners; 0, or
+    no `ports`, takes free ports. `racks` are assigned to the brokers in turn; without them no broker has a
+    rack. Settings, the same for all brokers, come as `config` under Kafka's dotted names, or as keyword
+    arguments with underscores: ``Cluster(min_insync_replicas=2)``. Topics get as many replicas as there are
+    brokers, three at most, unless `default.replication.factor` is set. `as_version` and `security` are as in
+    `Broker`; traffic between brokers uses no sockets. `clock` may be a `ManualClock`: then time stands still
+    until `advance`.
 
     Every method returns when its effect is complete, unless its docstring says otherwise. Methods name
     brokers by their ids.
@@ -83,7 +83,7 @@ class Cluster(Served):
     """
 
     _defaults: Mapping[str, str] = {}
-    """Settings whose defaults here differ from Kafka's."""
+    """The default settings of this class that differ from Kafka's."""
 
     def __init__(
         self,
@@ -109,7 +109,8 @@ class Cluster(Served):
         texts = settings_texts({**self._defaults, **(config or {})}, settings, "Cluster")
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
         self.security: Security | None = None
-        """The throw-away certificates and users, the same for all brokers; None without `security`."""
+        """The certificates and users generated for tests, the same for all brokers; None without
+        `security`."""
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
@@ -138,7 +139,7 @@ class Cluster(Served):
         self._thread = ServingThread(self.serving)
         self._serving_on: asyncio.AbstractEventLoop | None = None
         self._held: set[int] = set()
-        """The ids of the brokers that are cut off from clients, and answer none."""
+        """The ids of the brokers that are cut off from clients: requests to them get no response."""
         self._paused: dict[int, Callable[[], None]] = {}
         self._injected = FaultInjection(self._servers, lambda: self._serving_on)
 
@@ -167,7 +168,7 @@ class Cluster(Served):
 
     @property
     def ports(self) -> list[int]:
-        """The ports of the first listeners; before a broker's first start, the requested port."""
+        """The port of each broker's first listener; before a broker's first start, the requested port."""
         return [each.port for each in self._nodes.values()]
 
     @property
@@ -239,7 +240,7 @@ class Cluster(Served):
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an interceptor next to the handlers: it does not see requests that faults answer.
+        """Add an interceptor directly around the handlers: requests that a fault answers do not reach it.
 
         Returns a function that removes the interceptor.
         """
@@ -345,15 +346,15 @@ class Cluster(Served):
         self.cut(node)
 
     def cut_from_controller(self, node: int) -> None:
-        """Cut the link between a broker and the controller, which fences the broker.
+        """Cut the link between a broker and the controller, so that the controller fences the broker.
 
-        The broker does not get that metadata.
+        The broker is not informed: it does not receive metadata from the controller while the link is cut.
         """
         self._node(node)
         self.cut(node, CONTROLLER)
 
     def cut_from_clients(self, node: int) -> None:
-        """Cut a broker off from clients: their requests get no response. Other brokers still reach it."""
+        """Cut a broker off from clients: it sends no responses. Other brokers still reach it."""
         found = self._node(node)
         self._call(lambda: self._held.add(found.id))
 
@@ -369,7 +370,7 @@ class Cluster(Served):
                 self._node(each)
 
     def heal(self, node: int | None = None) -> None:
-        """Undo cuts and delays of one broker, or of all brokers: links, and the way to clients."""
+        """Undo all cuts (also from clients) and delays of one broker, or of all brokers."""
 
         def heal() -> None:
             self._shared.transport.links.heal(node)
@@ -499,7 +500,7 @@ class Cluster(Served):
         self._settle()
 
     def shrink_isr(self, topic: str, partition: int, node: int) -> None:
-        """Remove a follower from the in-sync replicas, and freeze it, so that it does not rejoin them.
+        """Remove a follower from the ISR, and stop its broker from fetching, so that it does not rejoin.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), the broker leads the partition.
@@ -509,7 +510,7 @@ class Cluster(Served):
         self._settle()
 
     def freeze_follower(self, node: int) -> None:
-        """Stop a broker from fetching as a follower: it stays alive and leads, but its replicas fall behind.
+        """Stop a broker from fetching as a follower: it stays alive, but its followers fall behind.
 
         `thaw_follower` ends this.
         """
@@ -539,7 +540,7 @@ class Cluster(Served):
         `share` is the group, topic and partition of a share partition.
 
         Raises:
-            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
+            KeyError: there has been no group, no transaction, or no share group that read a partition.
         """
         topic, partition = self._state_of(group, transactional_id, share)
         return self.partition(topic, partition).leader
@@ -558,7 +559,7 @@ class Cluster(Served):
 
         Raises:
             KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica of `node` is not in sync.
-            KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
+            KeyError: there has been no group, no transaction, or no share group that read a partition.
         """
         return self.move_leader(*self._state_of(group, transactional_id, share), node=node)
 
@@ -601,7 +602,8 @@ class Cluster(Served):
     def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
         """Move the clock of all brokers forward; timers that are due by then fire.
 
-        Brokers that run are not fenced because of this: their heartbeats count as sent meanwhile.
+        Running brokers are not fenced because of this: the controller counts the time as covered by
+        heartbeats.
         """
         step_ms = ms + round(seconds * 1000)
         shared = self._shared
@@ -647,7 +649,7 @@ class Cluster(Served):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve on the running loop for the length of an ``async with`` block.
+        """Run the cluster on the running event loop for the length of an ``async with`` block.
 
         Raises:
             NetworkError, StorageError: as `start`.
@@ -688,7 +690,7 @@ class Cluster(Served):
         self._shared.quorum.commit(records, self.clock.now_ms())
 
     def _settle(self) -> None:
-        """Give the event loop a few turns, in which the controller's decisions reach the brokers."""
+        """Run some turns of the event loop, so that the controller's decisions reach the brokers."""
 
         async def turns() -> None:
             for _ in range(SETTLING_TURNS):

@@ -1,8 +1,8 @@
 """The options of a broker process: one table for ``penstock broker`` and ``python -m penstock.broker``.
 
 A broker starts in about the time that importing click takes, so command lines that need neither help nor an
-error message are read here, without click. `penstock.cli.broker_command` builds its click options, with help
-and error messages, from the same table.
+error message are parsed in this module, without click. `penstock.cli.broker_command` builds its click
+options, with help and error messages, from the same table.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class CommandLine(NamedTuple):
 
 
 def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> CommandLine:
-    """Return the settings for option values, which are texts by the names in `OPTIONS`; ports are decimal."""
+    """Convert option values to a `CommandLine`: strings by the names in `OPTIONS`, a port in decimal."""
     own = {
         option.setting: values[option.name]
         for option in OPTIONS
@@ -188,7 +188,7 @@ def _is_port(text: str) -> bool:
 
 
 def usage(program: str) -> str:
-    """Return one line that names every option by its last spelling."""
+    """Return the usage line, which shows each option in its last spelling."""
     return " ".join(
         [f"usage: {program}"]
         + [
@@ -202,8 +202,8 @@ def usage(program: str) -> str:
 def _import_asyncio_without_openssl() -> None:
     """Import asyncio as on a Python without `ssl`, unless asyncio or `ssl` has been imported already.
 
-    asyncio would load OpenSSL, which costs a tenth of a start. A broker with TLS imports `ssl` itself: it
-    encrypts without asyncio (`penstock.broker.network.tls_front`).
+    asyncio would load OpenSSL, which takes a tenth of the time of a start. A broker with TLS imports `ssl`
+    itself: it encrypts without asyncio (`penstock.broker.network.tls_front`).
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
@@ -215,7 +215,7 @@ def _import_asyncio_without_openssl() -> None:
 
 
 def run(settings: CommandLine) -> int:
-    """Serve until SIGTERM or Ctrl-C; return the exit code.
+    """Run a broker until SIGTERM or Ctrl-C; return the exit code.
 
     Raises:
         PenstockError: the port is in use, the directory cannot be written, a setting is unknown.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FaultInjection:
-    """The faults and the observers that some brokers have in common, and their installation in servers.
+    """Holds the faults and observers of one or more brokers, and installs them in the brokers' servers.
 
     Both are created, and their modules imported, on first use: most brokers have none.
     """
@@ -43,7 +43,7 @@ class FaultInjection:
         return self._faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an observer, an interceptor next to the handlers; return a function that removes it."""
+        """Add an observer, an interceptor directly around the handlers; return a function that removes it."""
         _ = self.faults  # a server gets observers and faults together
 
         def remove() -> None:

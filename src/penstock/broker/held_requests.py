@@ -1,4 +1,4 @@
-"""Requests to a broker that is paused, or is cut off from its clients: they wait until that ends."""
+"""Requests to a broker that is paused or cut off from its clients: they wait until the broker continues."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NEVER = float("inf")
 
 
 class HeldBroker(NamedTuple):
-    """The purgatory key of requests to the broker `node` while that is paused or cut off from clients."""
+    """The purgatory key of requests to the broker `node` while the broker is paused or cut off."""
 
     node: int
 
 
 def holding(route: VersionedRoute, node: int, held: Container[int]) -> VersionedRoute:
-    """Return a route whose requests wait as long as `held` contains the id `node`."""
+    """Wrap a route so that its requests wait as long as `held` contains the broker id `node`."""
     inner = route.handle
 
     def handle(request: Any, context: Any) -> Any:
@@ -37,4 +37,4 @@ def holding(route: VersionedRoute, node: int, held: Container[int]) -> Versioned
 
 
 def nothing() -> None:
-    """Do nothing: replaces the timers of a paused broker."""
+    """Do nothing; a paused broker's server calls this function instead of running its due timers."""

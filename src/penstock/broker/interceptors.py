@@ -1,7 +1,7 @@
 """Interceptors: one ordered chain around every handler, for metrics, quotas, faults, security and audit.
 
-An interceptor is a function from a `VersionedRoute` to a `VersionedRoute`. It returns the route unchanged,
-or a route with another handler (or codec):
+An interceptor is a function from a `VersionedRoute` (one API version with its handler and codec) to a
+`VersionedRoute`. It returns the route unchanged, or a route with another handler (or codec):
 
     def refuse_deletion(route):
         def refuse(request, context):
@@ -39,13 +39,13 @@ class Stage(IntEnum):
 
     METRICS = 0
     CUSTOM = 1
-    """The `interceptors` of `Broker`, in their order: recording, tracing, audit."""
+    """The `interceptors` that `Broker` was given, in their order, such as recording, tracing or audit."""
     FAULTS = 2
     AUTHENTICATION = 3
     QUOTAS = 4
     FORWARDING = 5
-    """In a cluster: applies all metadata, ACLs included, before a request for the controller is
-    authorized."""
+    """In a cluster: applies pending metadata, ACLs included, before it authorizes a request for the
+    controller."""
     AUTHORIZATION = 6
     RELEASE_PROFILE = 7
     """Changes responses to those of the Kafka release that the broker behaves like."""

@@ -1,8 +1,8 @@
-"""Calls of the methods of a `Cluster` in another process, such as `kill`: one line of JSON each.
+"""A Unix socket on which another process calls methods of a `Cluster`, such as `kill`.
 
-The calls go over a Unix socket in a directory that only its user can enter, and which that user alone can
-read; nothing listens on a network. The socket's name is the port of the first broker, so that the command
-line finds it. A method that can be called in this way is a lever.
+Each call is one line of JSON. The socket is in a directory that only its user can enter and read; nothing
+listens on a network. The socket's name is the port of the first broker, so that the command line finds it. A
+method that can be called in this way is a lever.
 
 A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value": null}``, or has an error:
 ``{"error": "why"}``.
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 4096
-"""The maximum length of a line in bytes: names of topics and groups have at most a few hundred characters."""
+"""The maximum length of a request line in bytes: names of topics and groups have at most a few hundred
+characters."""
 
 CONNECTIONS_MAX = 8
 """The maximum number of open connections."""
@@ -64,16 +65,16 @@ LEVERS: Mapping[str, Mapping[str, type]] = {
     "start_clock": {},
     "advance": {"ms": int},
 }
-"""The methods of `Cluster` that can be called, and the types of their arguments."""
+"""The methods of `Cluster` that can be called, each with the names and types of its arguments."""
 
 ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
-"""The maximum time in ms by which one call advances the clock: a year."""
+"""The maximum time in ms that one call can advance the clock: a year."""
 
 
 ACCEPTING_TURNS = 5
-"""The number of event-loop turns in which accepted connections get their tasks. Once the socket's path is
-removed, no more connections arrive. asyncio never closes a connection that it accepts while its server is
-being closed."""
+"""The number of event-loop turns to wait at the end, in which accepted connections get their tasks. The
+socket's path has been removed, so no more connections arrive. asyncio never closes a connection that it
+accepts while its server is being closed."""
 
 
 def has_sockets() -> bool:
@@ -108,7 +109,7 @@ def check_is_private(path: str) -> None:
 
 @asynccontextmanager
 async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | None]:
-    """Serve the levers of a cluster for the length of a block; yield the path of the socket.
+    """Let other processes call methods of a cluster for the length of a block; yield the socket's path.
 
     Yields None, and runs the block without a socket, if this system has no Unix sockets or the directory is
     not private.
@@ -142,7 +143,7 @@ async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | Non
 
 
 class _Serving:
-    """The connections to the lever socket of one cluster."""
+    """Serves the connections on which other processes call methods of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -211,15 +212,16 @@ class _Serving:
 
 
 def value_of(value: object) -> int | None:
-    """Return the result of a lever as a JSON value: a broker's id or a count, or None."""
+    """Return the result of a method as a JSON value: a number (broker id or count), else None."""
     return value if isinstance(value, int) else None
 
 
 def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the lever and the arguments of a request, one line of JSON.
+    """Parse a request, one line of JSON; return the name of the method and its arguments.
 
     Raises:
-        ConfigError: the line is no request, the lever is unknown, or an argument is unknown or of another
+        ConfigError: the line is no request, the method cannot be called, or an argument is unknown or of
+        another
             type.
     """
     try:

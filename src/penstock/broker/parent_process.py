@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 LOOK_EVERY_S = 0.25
-"""The seconds between checks for the parent, on systems that do not report its end."""
+"""The seconds between checks that the parent still runs, on systems that do not report its end."""
 
 
 class ParentProcess:
     """The process that was the parent when this object was made; make the object as early as possible.
 
-    Linux reports the end of the parent by a descriptor of the process, also after kill -9; the end of the
-    thread that started this process does not count. On other POSIX systems a timer checks whether the
+    Linux reports the end of the parent through a process descriptor (pidfd), also after kill -9; the end of
+    the thread that started this process does not count. On other POSIX systems a timer checks whether the
     parent's id has changed. On Windows, where a process keeps the id of its parent, the end of standard input
     counts as the end of the parent, if standard input is a pipe.
     """

@@ -31,7 +31,7 @@ logger = logger_named("penstock.broker")
 
 
 class Ready(NamedTuple):
-    """The announcement of a broker process that clients can connect. `place` is the location of the data.
+    """A broker process's announcement that clients can connect. `place` is the location of the data.
 
     `port` is the port of the first broker.
     """
@@ -72,7 +72,7 @@ def run_broker(
     for_tests: bool = False,
     announce: Callable[[Ready], object] | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code 0.
+    """Run a broker or a cluster until SIGTERM or SIGINT; return the exit code 0.
 
     `config_file` is a ``server.properties``; `config` and the other arguments override it.
     Host and port default to those of `listeners`. When clients can connect, one line is announced (by
@@ -140,10 +140,10 @@ async def serve_cluster(
     announce: Callable[[Ready], object],
     parent: ParentProcess | None = None,
 ) -> None:
-    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on,
-    each with the ports of all its listeners.
+    """Serve a cluster of `penstock.brokers` brokers on the running loop until SIGTERM or SIGINT.
 
-    The end of the process `parent`, if one is given, stops the cluster, too.
+    The brokers' listeners take consecutive ports from `port` on. The end of the process `parent`, if one is
+    given, stops the cluster, too.
 
     Raises:
         ConfigError, NetworkError, StorageError: as `run_broker`.
@@ -168,7 +168,8 @@ async def serve_cluster(
 
 
 _OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
-"""Settings that the brokers of a cluster cannot share, or that locate the first broker's port or data."""
+"""The settings that are not passed to the brokers of a cluster: their number, and one broker's port and
+directories."""
 
 
 async def serve(
@@ -207,7 +208,8 @@ async def serve(
 
 
 SETTLING_S = 0.25
-"""The seconds from the start of listening to the postponed work of the start: first clients come first."""
+"""The seconds between the start of listening and the postponed part of the start-up work, so that the
+first clients do not wait for that work."""
 
 
 def _settle_soon() -> None:

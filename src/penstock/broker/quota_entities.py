@@ -10,8 +10,8 @@ from penstock.common.listening.addresses import canonical_address
 IP = "ip"
 
 Entity = tuple[tuple[str, str | None], ...]
-"""The (type, name) pairs of a quota entity, sorted by type. The name None means all without a quota of their
-own."""
+"""The (type, name) pairs of a quota entity, sorted by type. The name None means the default entity: all
+users, client ids or addresses without a quota of their own."""
 
 
 class PartitionsCharge(Protocol):
@@ -29,7 +29,7 @@ class PartitionsCharge(Protocol):
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """Return the quota entity with these names by type, sorted by type, IP addresses in canonical form."""
+    """Return the quota entity for names by entity type; IP addresses get their canonical form."""
     return tuple(
         sorted(
             (kind, canonical_address(name) if kind == IP and name else name) for kind, name in parts.items()

@@ -66,7 +66,7 @@ class Session:
         client_port: int = 0,
     ) -> None:
         self.connection_id = connection_id
-        """The number of the connection: a broker numbers its connections from 1."""
+        """The number of the connection, unique in the broker, which counts from 1."""
         self.client_address = client_address
         """IP address of the client, without the port."""
         self.client_port = client_port
@@ -99,7 +99,7 @@ class Session:
         return found if isinstance(found, kind) else None
 
     def keep(self, resource: SessionResource) -> None:
-        """Keep a resource until the connection ends; it replaces another one of its class."""
+        """Attach a resource to this connection until it ends; an earlier one of its class is replaced."""
         if self._resources is None:
             self._resources = {}
         self._resources[type(resource)] = resource

@@ -1,1 +1,1 @@
-"""Metrics that clients push (KIP-714): subscriptions, the rules of pushing, the newest values."""
+"""Metrics that clients push (KIP-714): subscriptions, checks of pushes, and the newest values."""

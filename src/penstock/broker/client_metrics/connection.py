@@ -1,4 +1,4 @@
-"""The connection of a client that pushes metrics: its origin, and the client state that ends with it."""
+"""The connection of a client that pushes metrics: its origin, and the client's state, which ends with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PushingConnection:
-    """The client instance of a connection; its state ends with the connection."""
+    """A resource of a connection that drops the state of its client instance when the connection closes."""
 
     def __init__(self, service: ClientMetrics, client_instance_id: bytes) -> None:
         self._service = service
@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Drop the state of a client instance when this connection ends."""
+    """Register a client instance with its connection, so that its state is dropped when the connection ends."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

@@ -1,7 +1,7 @@
-"""The newest values of metrics that clients have pushed, for tests and people to look at.
+"""The newest values of metrics that clients have pushed, for tests and for inspection.
 
 Values outlive the connection and the client, so that the values of the last push can be read. Memory is
-bounded: the oldest clients and series are dropped, and all of it counts against
+bounded: the oldest clients and series are dropped, and all values count against
 `penstock.kept.state.bytes.max`.
 """
 
@@ -17,11 +17,11 @@ CLIENTS_MAX = 1000
 """The most clients whose values are kept."""
 
 SERIES_MAX = 2000
-"""The most series of one client that are kept. A series is a metric with certain labels."""
+"""The most series of one client that are kept. A series is one metric with one set of labels."""
 
 _CLIENT_BYTES = 1500
 _SERIES_BYTES = 500
-"""The estimated memory of a client and of a series, without their texts, in bytes."""
+"""The estimated memory of a client, and also that of a series, without their texts, in bytes."""
 
 
 class Pusher(NamedTuple):
@@ -39,7 +39,8 @@ class ClientMetric(NamedTuple):
 
     `kind` is ``gauge`` or ``sum``. The `value` of a sum is the total since the client's start, even if the
     client pushes differences. `labels` belong to the metric, `attributes` to the client, such as its
-    ``group_id``. `time_ms` is the time when the broker received it. `is_last`: the client has closed.
+    ``group_id``. `time_ms` is the time when the broker received it. `is_last` is True if the client has
+    pushed the value while it closed.
     """
 
     client_instance_id: str
@@ -77,7 +78,7 @@ class _Client:
 
 
 class NewestValues:
-    """The newest values of all clients, within a memory budget."""
+    """The newest values of the metrics of all clients, within a memory budget."""
 
     def __init__(self, kept: KeptState) -> None:
         self._kept = kept
@@ -113,7 +114,7 @@ class NewestValues:
         self._kept.has_room_for(0)  # drops the oldest if there is too much
 
     def rows(self) -> list[ClientMetric]:
-        """Return every value, clients in the order of their last push, metrics by name."""
+        """Return every value: clients in the order of their last push, and each one's metrics sorted by name."""
         return [
             ClientMetric(
                 *client.pusher,

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from penstock.broker.client_metrics.newest_values import ClientMetric
 
 BYTES_MAX = 16 << 20
-"""The largest page, in characters. Beyond it, values of the clients that pushed longest ago are left out."""
+"""The most characters of the page. If exceeded, values of the clients that pushed longest ago are left out.
+"""
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:
-    """Return a JSON array of objects with the fields of `ClientMetric`; NaN and infinities become null."""
+    """Return the values as a JSON array of objects with `ClientMetric`'s fields; NaN and infinity are null."""
     lines = []
     left = BYTES_MAX
     for row in reversed(list(rows)):

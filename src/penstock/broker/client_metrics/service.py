@@ -1,7 +1,7 @@
-"""`ClientMetrics`: clients that push metrics (KIP-714): subscriptions, the rules of pushing, values.
+"""`ClientMetrics`: clients that push metrics (KIP-714): subscriptions, checks of pushes, and values.
 
-The rules are those of Apache Kafka's ClientMetricsManager: a client asks which metrics to push, gets an id
-of its own and one of its subscription, and pushes after every interval. A push that comes too early gets
+The rules are those of Apache Kafka's ClientMetricsManager: a client asks which metrics to push, gets a client
+instance id and a subscription id, and pushes after every interval. A push that comes too early gets
 THROTTLING_QUOTA_EXCEEDED (89); after the subscription has changed, the next push gets UNKNOWN_SUBSCRIPTION_ID
 (117), and the client asks again.
 """
@@ -35,7 +35,7 @@ INSTANCES_MAX = 16384
 """The most clients whose state is kept, as in Apache Kafka. Beyond it, the idlest client is dropped."""
 
 EXPIRY_S = 60.0
-"""The least time that the state of a silent client is kept; or three push intervals, if that is longer."""
+"""The least seconds until the state of a silent client is dropped, or three push intervals if longer."""
 
 EXPIRY_STEP_S = 10.0
 
@@ -57,7 +57,7 @@ class Origin(NamedTuple):
 
 
 class Instance:
-    """One client instance: the metrics it must push, and when its last requests came (monotonic seconds)."""
+    """A client instance: the metrics that it must push, and the times of its last requests (monotonic s)."""
 
     __slots__ = (
         "asked",
@@ -78,7 +78,7 @@ class Instance:
         self.asked = asked
         self.subscription_id = subscription_id
         self.generation = generation
-        """The generation of the subscriptions from which `asked` was computed."""
+        """The number of the version of the subscriptions from which `asked` was computed."""
         self.asked_at = self.pushed_at = -inf
         self.expires_at = inf
         self.is_terminating = False
@@ -102,7 +102,7 @@ class ClientMetrics:
         cpu_s: Callable[[], float],
     ) -> None:
         self.bytes_max = bytes_max
-        """The value of `telemetry.max.bytes`: the largest push."""
+        """The value of `telemetry.max.bytes`: the most bytes of metrics in one push."""
         self.values = NewestValues(kept)
         self._settings = settings
         self._version = version
@@ -121,9 +121,10 @@ class ClientMetrics:
     def subscribe(
         self, client_instance_id: bytes, origin: Origin, now: float
     ) -> tuple[ErrorCode, bytes, Instance]:
-        """Return an error code, the client instance's id (a new one if the client has none) and its state.
+        """Handle a request for subscriptions; return an error code, the client instance's id and its state.
 
-        THROTTLING_QUOTA_EXCEEDED (89): the client asks before its interval is over.
+        A client without an id gets a new one. THROTTLING_QUOTA_EXCEEDED (89): the client asks before its
+        interval is over.
         """
         if client_instance_id == ZERO_UUID:
             client_instance_id = random_uuid()
@@ -152,8 +153,9 @@ class ClientMetrics:
         """Check everything of a push except its metrics; return an error code.
 
         INVALID_REQUEST (42): the id is reserved, or the client has marked its previous push as the last.
-        THROTTLING_QUOTA_EXCEEDED (89): it comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the subscription
-        has changed. UNSUPPORTED_COMPRESSION_TYPE (76). TELEMETRY_TOO_LARGE (118): more than `bytes_max`.
+        THROTTLING_QUOTA_EXCEEDED (89): the push comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the
+        subscription has changed. UNSUPPORTED_COMPRESSION_TYPE (76). TELEMETRY_TOO_LARGE (118): more than
+        `bytes_max`.
         """
         if client_instance_id in _RESERVED:
             return ErrorCode.INVALID_REQUEST
@@ -196,10 +198,10 @@ class ClientMetrics:
 
     @staticmethod
     def _is_due(instance: Instance, now: float) -> bool:
-        """Return True if a push is allowed now; then store the time of the push.
+        """Return True, and store the time of the push, if a push is allowed now.
 
-        The first push after a subscription request may come at any time: clients spread it over half to one
-        and a half of the interval.
+        The first push after a subscription request may come at any time: clients send it after 0.5 to 1.5
+        intervals, at random.
         """
         is_due = instance.asked_at > instance.pushed_at
         is_due = is_due or now - instance.pushed_at >= instance.asked.interval_ms / 1000
@@ -210,11 +212,11 @@ class ClientMetrics:
     # --- clients -----------------------------------------------------------------------------------------
 
     def drop(self, client_instance_id: bytes) -> None:
-        """Drop the state of a client whose connection has ended. What it has pushed stays."""
+        """Drop the state of a client whose connection has ended. The values that it has pushed stay."""
         self._instances.pop(client_instance_id, None)
 
     def expire(self, now: float) -> None:
-        """Drop the state of clients that have been silent for too long. Called once a second."""
+        """Drop the state of clients that have been silent for too long. The broker calls this once a second."""
         if now < self._expiring_at:
             return
         self._expiring_at = now + EXPIRY_STEP_S

@@ -1,6 +1,7 @@
-"""Subscriptions to client metrics: which clients must push which metrics how often (KIP-714).
+"""Subscriptions to client metrics: the metrics that matching clients must push, and how often (KIP-714).
 
-They are settings of resources of type 16, CLIENT_METRICS, and apply to every client that matches.
+Subscriptions are stored as settings of resources of type 16, CLIENT_METRICS. Each applies to every client
+that it matches.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import NamedTuple
 from penstock.broker.requests.patterns import Pattern, PatternWorkError, compile_pattern
 
 INTERVAL_MS = 300_000
-"""The default of `interval.ms`. A client without subscriptions asks for them again at this interval."""
+"""The default of `interval.ms`. A client to which no subscription applies asks again at this interval."""
 
 EVERY_METRIC = "*"
 
 COMPARED_CHARACTERS_MAX = 255
-"""The longest client attribute that can match: the time of matching grows with the length."""
+"""The most characters of a client attribute that can match, since matching takes longer for long ones."""
 
 MATCHING_WORK_MAX = 20_000
 """The most states that a pattern may visit for one client, about 10 ms. Beyond it, there is no match."""
@@ -27,7 +28,7 @@ MATCHING_CPU_S = 0.02
 
 
 class MetricsSubscription(NamedTuple):
-    """One subscription. `matches` has a function for each client attribute that must match."""
+    """A subscription to client metrics. `matches` has a test for each client attribute that must match."""
 
     metrics: frozenset[str]
     interval_ms: int
@@ -35,9 +36,9 @@ class MetricsSubscription(NamedTuple):
 
 
 class RequestedMetrics(NamedTuple):
-    """The metrics that one client must push, by all subscriptions together.
+    """The metrics that one client must push according to all subscriptions that match it.
 
-    `metrics` are prefixes of names.
+    `metrics` are prefixes of metric names.
     """
 
     metrics: tuple[str, ...]
@@ -51,7 +52,7 @@ class RequestedMetrics(NamedTuple):
 
 
 def subscription_of(settings: Mapping[str, str]) -> MetricsSubscription:
-    """Return the subscription that settings describe.
+    """Return the subscription that a resource's settings describe.
 
     Raises:
         PatternError: `match` has an expression that this broker does not support. Settings that Apache Kafka
@@ -74,7 +75,7 @@ def asked_of(
 ) -> RequestedMetrics:
     """Return the metrics that a client with these attributes must push.
 
-    `cpu_s` returns the CPU seconds that this thread has used: comparisons end after `MATCHING_CPU_S`.
+    `cpu_s` returns the CPU seconds that this thread has used: matching stops after `MATCHING_CPU_S`.
     """
     metrics: set[str] = set()
     interval_ms = INTERVAL_MS

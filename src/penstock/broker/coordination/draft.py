@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 class DraftState(Protocol):
-    """The state of a group, as a `Draft` copies and changes it."""
+    """The interface of a group's state that a `Draft` copies and changes."""
 
     def copy(self) -> Self:
         """Return a copy that can be changed without changing this state."""
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=DraftState)
 
 
 class Draft(Generic[S]):
-    """The state of a group with changes that are not stored yet. The group's own state is not changed.
+    """A copy of a group's state with changes that are not stored yet. The group's own state stays the same.
 
     The draft copies the state at the first change, because most heartbeats change nothing.
     """

@@ -1,8 +1,8 @@
-"""Timers whose effects must be stored: a fired timer is recorded, and its changes are made and stored later.
+"""Timers whose effects must be stored: a fired timer is queued, and its changes are stored later.
 
 The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. `take` returns those
-that have fired. The caller makes the changes of each one, stores and applies them, or else calls
-`fire_again`.
+that have fired. The caller computes the changes of each fired timer, and stores and applies them. If this
+fails, it calls `fire_again`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ RETRY_S = 1.0
 
 
 class FiredTimer(NamedTuple):
-    """A timer that has fired. `plan` is called with the monotonic and the wall clock's time.
+    """A timer that has fired. `plan` is called with the monotonic time (s) and the wall-clock time (ms).
 
-    `plan` returns the changes to store and accept, or None if nothing is left to do.
+    `plan` returns the changes to store and accept, or None if the timer has no effect any more.
     """
 
     timer: Timer
@@ -27,14 +27,14 @@ class FiredTimer(NamedTuple):
 
 
 class DueTimers:
-    """The timers of one coordinator, and those of them that have fired."""
+    """The timers of one coordinator, and a queue of the timers that have fired."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._due: list[FiredTimer] = []
 
     def new(self, plan: Callable[[Timer, float, int], Any]) -> Timer:
-        """Return a timer that is off. Once it has fired, `plan(timer, now, now_ms)` makes its changes."""
+        """Return a timer that is off. After it has fired, `plan(timer, now, now_ms)` returns its changes."""
         timer = Timer(
             lambda now: self._due.append(FiredTimer(timer, lambda at, at_ms: plan(timer, at, at_ms))),
         )

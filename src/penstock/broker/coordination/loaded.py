@@ -1,7 +1,8 @@
-"""The partitions of a state topic that a coordinator has loaded, each in one epoch of its leader.
+"""The partitions of a state topic that a coordinator has loaded, each with its leader epoch.
 
 A partition is read once, from its beginning. It stays loaded as long as this node leads it in the same epoch,
-or in the next one: every change of leaders begins an epoch, so that no other node has led it in between.
+or in the next one: every change of the leader begins a new epoch, so that no other node has led it in
+between.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ T = TypeVar("T")
 
 
 class LoadedPartitions(Generic[T]):
-    """The loaded state of the partitions of a topic.
+    """The state of the partitions of a state topic that have been read into memory.
 
     `read` is called with a partition's index, replays the partition, and returns its state; it adds the
-    records that it cannot read to the `Losses`. In the broker's log, `what` names the state and `so_that` the
-    consequence of losses. With `is_of_one_epoch`, a partition is dropped with every new leader epoch.
+    records that it cannot read to the `Losses`. In the broker's log, `what` names the state, and `so_that`
+    the consequence of unreadable records. If `is_of_one_epoch` is True, a partition's state is dropped with
+    every new leader epoch.
     """
 
     def __init__(
@@ -45,9 +47,9 @@ class LoadedPartitions(Generic[T]):
         self._so_that = so_that
         self._epochs_kept = 0 if is_of_one_epoch else 1
         self._loaded: dict[int, tuple[int, T]] = {}
-        """The leader epoch and the state of each loaded partition, by partition index."""
+        """A dict from partition index to the leader epoch and the state of the loaded partition."""
         self._unreadable: dict[int, str] = {}
-        """The error of each partition that cannot be read, as it was last written to the broker's log."""
+        """A dict from the index of each unreadable partition to the error that was last logged for it."""
 
     def __contains__(self, index: int) -> bool:
         return index in self._loaded
@@ -67,7 +69,8 @@ class LoadedPartitions(Generic[T]):
         """Return the state of a partition. The first call loads it.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), another node leads the partition, or it cannot be read.
+            KafkaError: NOT_COORDINATOR (16), another node leads the partition, or the partition cannot be
+            read.
         """
         partition = self._topic.led(index)
         found = self._loaded.get(index)

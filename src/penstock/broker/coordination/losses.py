@@ -1,4 +1,4 @@
-"""`Losses`: records of a partition that could not be read, for one line in the broker's log."""
+"""`Losses`: counts the unreadable records of a partition, and logs one line about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Losses:
             self._listed.append(what)
 
     def damaged(self, segment: int, position: int, size: int) -> None:
-        """Count a range of bytes of a segment, in which there is no valid batch, as one loss."""
+        """Count a range of bytes of a segment that contains no valid batch as one unreadable record."""
         self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
 
     def __str__(self) -> str:

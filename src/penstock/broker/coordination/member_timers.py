@@ -1,4 +1,4 @@
-"""The timers of group members: sessions, and the deadlines for what a member has to do."""
+"""The timers of group members: sessions, and deadlines for a member's next step in a rebalance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Entry:
 
 
 class MemberTimers:
-    """The timers of group members, by group, member, and timer name.
+    """The timers of group members, each identified by group id, member id and timer name.
 
     `fence` is called with the ids of the group and the member when one of their timers has fired; it returns
     the changes that remove the member.
@@ -38,7 +38,7 @@ class MemberTimers:
     def set(self, group_id: str, member_id: str, name: str, when: float, since: int | None = None) -> None:
         """Set when a timer fires, in seconds of the monotonic clock; this replaces an earlier time.
 
-        A timer that was set with the same `since`, an epoch, keeps its time.
+        If the timer was set with an equal `since`, an epoch, its time stays unchanged.
         """
         key = group_id, member_id
         entries = self._members.get(key)
@@ -60,12 +60,12 @@ class MemberTimers:
         self._timers.set(entry.timer, when)
 
     def is_set(self, group_id: str, member_id: str, name: str) -> bool:
-        """Return True if a timer is set."""
+        """Return True if a member's timer of this name is set."""
         entry = self._members.get((group_id, member_id), {}).get(name)
         return entry is not None and entry.timer.when < NEVER
 
     def stop(self, group_id: str, member_id: str, *names: str) -> None:
-        """Stop the timers of a member that have these names."""
+        """Stop a member's timers of these names; they can be set again."""
         entries = self._members.get((group_id, member_id))
         if entries is not None:
             for name in names:

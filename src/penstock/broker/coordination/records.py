@@ -11,7 +11,7 @@ KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
 
 def stored_version(value: bytes, newest: int, what: str) -> int:
-    """Return the version that a record's value begins with.
+    """Return the version (int16) at the beginning of a record's value.
 
     `newest` is the newest supported version; `what` describes the value in error messages.
 

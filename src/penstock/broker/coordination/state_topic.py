@@ -1,10 +1,10 @@
-"""`StateTopic`: the topic in which a coordinator stores its state: created on first use, appended, replayed.
+"""`StateTopic`: the topic in which a coordinator stores its state: creates, appends to and replays the topic.
 
 The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The hash of a key (the
 id of a group, a transactional id, the text of a share partition) determines its partition, as in Apache
 Kafka; the leader of that partition coordinates it. Only the coordinator interprets the records. If replicas
-must have the records before a response is sent, `penstock.broker.replication.coordinated` determines the
-partition from the same topic and key.
+must have the records before a response is sent, `penstock.broker.replication.coordinated` makes the response
+wait; it computes the partition from the same topic and key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMMIT_MARKER = 1
 
 
 class StateTopicSettings(Protocol):
-    """The settings of the broker."""
+    """The interface through which a state topic reads the broker's settings."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
@@ -46,7 +46,7 @@ class _Limits(Protocol):
 
 
 class StatePartition(Protocol):
-    """A partition of a state topic."""
+    """The interface of a partition of a state topic."""
 
     @property
     def log(self) -> Log: ...
@@ -68,7 +68,7 @@ class _Topic(Protocol):
 
 
 class StateTopics(Protocol):
-    """The broker's metadata, as a state topic uses it."""
+    """The interface of the broker's metadata for a state topic."""
 
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
@@ -82,26 +82,26 @@ class StateTopics(Protocol):
 
 
 class Logs(Protocol):
-    """The broker's store of logs, as a state topic uses it."""
+    """The interface of the broker's log store for a state topic."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         """Return True if a partition has ever been written to."""
 
 
 class StateTopicLayout(NamedTuple):
-    """The name of a state topic, and the settings for its creation."""
+    """The definition of a state topic: its name, and the settings for its creation."""
 
     name: str
     settings: str
-    """The prefix of the broker settings for the topic: ``num.partitions`` and ``segment.bytes`` follow it."""
+    """The prefix of the topic's broker settings, such as those that end with ``num.partitions``."""
     configs: Mapping[str, str]
-    """The configs of the topic itself, without `segment.bytes`."""
+    """The topic configs with which the topic is created, without `segment.bytes`."""
     has_min_isr: bool = False
-    """True if the broker setting ``min.isr`` becomes `min.insync.replicas`, limited to the replica count."""
+    """True if the broker setting with suffix ``min.isr`` determines `min.insync.replicas` of the topic."""
 
 
 class StateTopic:
-    """A topic with a coordinator's state.
+    """The internal topic in which one coordinator stores its state.
 
     `wrote` is called with the partition and the size in bytes of each appended batch.
     """
@@ -133,7 +133,7 @@ class StateTopic:
         return len(self.partitions) or self._setting("num.partitions")
 
     def partition_of(self, key: str) -> int:
-        """Return the number of the partition that stores the state of a key."""
+        """Return the index of the partition that stores the state of a key."""
         return partition_of(key, self.partition_count)
 
     def partition(self, key: str) -> Any:
@@ -141,14 +141,14 @@ class StateTopic:
         return self.partitions[self.partition_of(key)]
 
     def is_begun(self, index: int) -> bool:
-        """Return True if a partition has ever been written to. The topic must exist."""
+        """Return True if the partition `index` has ever been written to. The topic must exist."""
         return self._logs.has_log(self.name, index, self._cluster.topics[self.name].id)
 
     def led(self, index: int) -> Any:
-        """Return a partition that this node leads.
+        """Return a partition, after checking that this node leads it.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), there is no such partition, or another node leads it.
+            KafkaError: NOT_COORDINATOR (16), the partition does not exist, or another node leads it.
         """
         partitions = self.partitions
         if index >= len(partitions):
@@ -184,7 +184,7 @@ class StateTopic:
     # --- writing -----------------------------------------------------------------------------------------
 
     def append(self, index: int, records: Sequence[KeyAndValue], now_ms: int, what: str) -> int:
-        """Store records in a partition as one batch, all or none; return the offset of the first.
+        """Append records to a partition as one batch, all or none; return the offset of the first record.
 
         `what` describes the records in error messages, such as "group g".
 
@@ -269,7 +269,7 @@ class StateTopic:
     def replay(
         self, index: int, losses: Losses, read: Callable[[bytes | None, bytes | None], T | None]
     ) -> Iterator[tuple[T, int]]:
-        """Yield the result of `read` for each record of a partition, and the record's offset, in order.
+        """Yield for each record of a partition, in order, the result of `read` and the record's offset.
 
         Records for which `read` returns None are left out. Records that are damaged, or of a version that
         only newer brokers support, are added to `losses`.
@@ -282,7 +282,7 @@ class StateTopic:
 
 
 class StoredBatch:
-    """One valid batch of a state topic."""
+    """One valid batch that is read from a state topic."""
 
     __slots__ = ("_index", "_losses", "_start", "_topic", "_view", "header", "is_deleted")
 
@@ -311,7 +311,7 @@ class StoredBatch:
 
     @property
     def commits(self) -> bool:
-        """Return True if this batch is a commit marker. A malformed marker is added to the losses."""
+        """Return True if this batch is a commit marker. Add a malformed marker to the losses."""
         try:
             return read_marker(self._view, 0, len(self._view))[0] == _COMMIT_MARKER
         except Exception as error:
@@ -320,7 +320,7 @@ class StoredBatch:
             return False
 
     def read(self, read: Callable[[bytes | None, bytes | None], T | None]) -> Iterator[tuple[T, int]]:
-        """Yield the result of `read` for each record's key and value, unless it is None, with its offset."""
+        """Yield for each record the result of `read` for its key and value, unless None, and its offset."""
         view = self._view
         try:
             rows = decode_batch(view, 0, len(view), self._topic, self._index, verify=False)
@@ -361,5 +361,5 @@ def _check_size(partition: StatePartition, size: int, count: int, what: str) -> 
 
 
 def _described(error: Exception) -> str:
-    """Return the text of an error, with its class if that is not `DecodeError`."""
+    """Return the text of an exception, with the name of its class unless that is `DecodeError`."""
     return str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Storing of coordinators' decisions: changes become durable first, and take effect afterwards."""
+"""Stores coordinators' changes: they are written to the log first, and take effect in memory afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def store_records(append: Callable[[], int], what: str) -> int:
     `what` describes the records in the broker's log, such as "group g".
 
     Raises:
-        KafkaError: the error to answer with: NOT_COORDINATOR (16), the log cannot be written, or
+        KafkaError: the error for the response: NOT_COORDINATOR (16), the log cannot be written, or
             UNKNOWN_SERVER_ERROR (-1), the records exceed the largest batch of the topic.
     """
     try:
@@ -46,7 +46,7 @@ def work_off_due(
     failures: Failures,
     now: float,
 ) -> None:
-    """Make and store the changes of all timers that have fired; `carry_out` stores those of one.
+    """Compute and store the changes of all timers that have fired; `carry_out` stores one timer's changes.
 
     A timer whose changes could not be stored fires again.
     """

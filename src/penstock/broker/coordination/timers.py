@@ -1,7 +1,8 @@
-"""Timers: one heap of deadlines, in which postponing a deadline costs nothing.
+"""Timers: one heap of deadlines, in which a deadline can be postponed without changing the heap.
 
-A member's session is renewed with every heartbeat and hardly ever ends. So a timer has one entry in the heap;
-when that entry is due although the deadline has been postponed, it is put back for the new deadline.
+A member's session is renewed with every heartbeat, and seldom expires. So each timer has a single entry in
+the heap. If its deadline has been postponed when the entry is due, the entry is inserted again with the new
+deadline.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ NEVER = float("inf")
 
 
 class Timer:
-    """A function to be called at a time.
+    """A function that `Timers` calls at a set time.
 
     `when` is in seconds of the monotonic clock, `NEVER` while the timer is off. If `fire` raises, `failed` is
-    called with the same time, inside the ``except`` block; it repairs what the timer belongs to.
+    called with the same time, inside the ``except`` block; `failed` repairs the object to which the timer
+    belongs.
     """
 
     __slots__ = ("_entered_at", "failed", "fire", "when")
@@ -33,7 +35,7 @@ class Timer:
         self.when = NEVER
 
     def end(self) -> None:
-        """Turn the timer off for ever, and drop the references to `fire` and `failed` at once."""
+        """Turn the timer off permanently, and drop the references to `fire` and `failed` at once."""
         self.when = NEVER
         self.fire = _nothing
         self.failed = None
@@ -51,7 +53,7 @@ class Timers:
         return len(self._heap)
 
     def set(self, timer: Timer, when: float) -> None:
-        """Call `timer.fire` at `when`. This replaces an earlier time."""
+        """Set the time `when` at which `run` calls `timer.fire`; it replaces the time set before."""
         timer.when = when
         if when < timer._entered_at:
             self._enter(timer)
@@ -122,4 +124,4 @@ _TIDY_MIN = 128
 
 
 def _nothing(now: float) -> None:
-    """Do nothing: the function of a timer that has ended."""
+    """Do nothing; this replaces the function of a timer that has ended."""

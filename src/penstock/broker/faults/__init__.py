@@ -1,1 +1,1 @@
-"""Faults on demand, for tests: errors, delays and losses in requests, answers and connections of clients."""
+"""Fault injection for tests: errors, delays and losses in clients' requests, responses and connections."""

@@ -1,8 +1,8 @@
-"""Answers with a chosen error code, in the form that the API uses for errors.
+"""Makes responses with a chosen error code, in the form that the API uses for errors.
 
-The answer has the structure of its request: an entry of the same name for each topic and partition in the
-request. So the answer is built from both message definitions in parallel. Entries that must not fail come
-from the broker, which gets a request for only those.
+A response has the structure of its request: an entry for each topic and partition in the request. So the
+response is built from both message definitions in parallel. Entries that must not fail come from the broker,
+which gets a request for only these entries.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ WHOLE_ANSWER_CODES = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
-"""Error codes that belong in the top-level `error_code` of a response, if it has this field."""
+"""Error codes that are put into the top-level `error_code` of a response, if it has this field."""
 
 
 def answering_faults(faults: Faults) -> Interceptor:
-    """Return the interceptor that answers with the error codes of `faults`."""
+    """Return the interceptor that answers requests with the error codes that `faults` specify."""
 
     def intercept(route: VersionedRoute) -> VersionedRoute:
         handle = route.handle
@@ -62,7 +62,7 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def failing(request: Request, failures: list[Fault]) -> Answerer:
-    """Return an `Answerer` that answers a request with the error codes of faults that apply to it."""
+    """Return an `Answerer` that answers a request with the error codes of the faults that apply."""
 
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
@@ -71,7 +71,7 @@ def failing(request: Request, failures: list[Fault]) -> Answerer:
 
 
 class Answerer:
-    """Answers one request with error codes: selects the part for the broker, and changes its answer."""
+    """Answers one request with error codes: selects the part that the broker handles, and adds error entries."""
 
     def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -84,7 +84,7 @@ class Answerer:
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def question(self, message: Any) -> Any:
-        """Return the part of the request that the broker handles: all, some entries, or None for nothing.
+        """Return the part of a request that the broker handles: all of it, some entries, or None.
 
         `message` is the request as the broker has decoded it.
         """
@@ -101,7 +101,7 @@ class Answerer:
         return self._rest(message)
 
     def answer(self, message: Any, real: Any) -> Any:
-        """Return the answer with errors; `real` is the broker's answer to `question`, or None without one.
+        """Return the response with errors; `real` is the broker's response to `question`, or None.
 
         Raises:
             CloseConnection: the request has no answer (Produce with acks=0).
@@ -125,7 +125,7 @@ class Answerer:
         return next(filter(None, map(self._code_of, self._request.entities)), 0)
 
     def _code_for_all(self) -> int:
-        """Return the error code for the answer's top-level field, or 0 if only its entries have codes."""
+        """Return the error code for the response's top-level field, or 0 if only its entries have codes."""
         root = self._definition.root
         has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
         if not has_top:
@@ -177,7 +177,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """Return the answer to `item`, a part of the request: failed entries, and the others from `real`."""
+        """Return the response part for `item`, a part of the request: failed entries, and others from `real`."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return a new answer, or an entry of one, with an error code and the names in `item`."""
+        """Return a new response, or entry of one, with an error code and the names from the request's `item`."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -224,7 +224,7 @@ class Answerer:
     # --- Metadata ------------------------------------------------------------------------------------------
 
     def _metadata(self, answer: Any) -> Any:
-        """Set errors in the broker's Metadata answer, which may list more than the request names."""
+        """Set errors in the broker's Metadata response, which may list more than the request names."""
         for topic in answer.topics:
             code = self._code_of(Entity(topic.name))
             if code:

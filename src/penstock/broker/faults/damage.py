@@ -1,4 +1,4 @@
-"""Damage of answers by faults: one wrong bit, a wrong size, or a cut."""
+"""Damages responses for faults: one wrong bit, a wrong size, or a cut."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from penstock.broker.faults.requests import Request
 
 _BODY_AT = 8
-"""The position of an answer's body: after the size and the correlation id."""
+"""The byte position of a response's body: after the size and the correlation id."""
 
 
 def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
-    """Return the damaged bytes of an answer, its size field included."""
+    """Return the bytes of a response, its size field included, damaged in the given way."""
     if callable(damage):
         return damage(answer)
     if damage == "cut":
@@ -36,7 +36,7 @@ def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
 
 
 def _damage_records(whole: bytearray, request: Request) -> None:
-    """Flip a bit in the last byte of every partition's records. Other answers are not changed."""
+    """Flip a bit in the last byte of every partition's records. Do not change other APIs' responses."""
     response = API_TABLE[request.key].response
     message = decode_response(memoryview(whole)[4:], response, request.version)[1]
     for topic in getattr(message, "responses", ()):

@@ -1,6 +1,6 @@
 """The entities in a request: its topics, partitions and groups, found by the message definition.
 
-An *entity* is the smallest part of a request that its answer can give an error code of its own: a
+An *entity* is the smallest part of a request for which the response can have its own error code: a
 partition, a topic, a group, or a plain key. Message definitions mark the fields that hold topics and groups
 (`entityType`), so every API is covered without a table.
 """
@@ -16,10 +16,10 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpe
 from penstock.protocol.uuid import ZERO_UUID
 
 NAMED = ("topicName", "groupId", "transactionalId")
-"""Entity types whose names, if a request has an array of them, each have an entry in the answer."""
+"""Entity types such that each name in a request's array has its own entry in the response."""
 
 NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
-"""Fields of structs that, if a request has an array of these structs, each have an entry in the answer."""
+"""Fields that mark structs such that each struct in a request's array has its own entry in the response."""
 
 
 class Entity(NamedTuple):
@@ -33,11 +33,11 @@ class Entity(NamedTuple):
 NO_ENTITY = Entity()
 
 TopicNames = Callable[[bytes], "str | None"]
-"""A function that returns the name of the topic with an id, or None if there is no such topic."""
+"""A function that returns the name of the topic with an id, or None if the topic does not exist."""
 
 
 class Guide:
-    """Finds entities in requests of one API version."""
+    """Finds entities in requests of one API version, with the API's message definition."""
 
     def __init__(self, definition: Definition, version: int, topic_name: TopicNames) -> None:
         self.definition = definition
@@ -75,7 +75,7 @@ class Guide:
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
     def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
-        """Return all entities that one item of an array names."""
+        """Return all entities that one item of an array, or an item nested in it, names."""
         entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
             return [entity]
@@ -92,7 +92,7 @@ class Guide:
             yield entity
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return a struct's arrays that can hold entities, without topics removed from a fetch session."""
+        """Return a struct's array fields that can hold entities, except Fetch's `forgotten_topics_data`."""
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)

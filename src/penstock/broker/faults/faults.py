@@ -1,9 +1,9 @@
-"""`Faults`: errors on demand. A fault defines which requests it applies to and what happens to them.
+"""`Faults`: fault injection. A fault defines the requests that it applies to, and its effect on them.
 
     fault = broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="t", times=2)
 
 A fault is active until it has happened `times` times, until `stop`, or to the end of its ``with``
-block. Faults are created and stopped in the test's thread and happen in the broker's.
+block. The test's thread creates and stops faults; they happen in the broker's thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 
 REQUESTS_KEPT = 10_000
-"""The most requests that a fault keeps; older ones are dropped."""
+"""The most requests that a fault stores; older ones are dropped."""
 
 When = Callable[[Request], bool]
 Change = Callable[[bytes], bytes]
@@ -34,7 +34,7 @@ _DAMAGES = ("records", "body", "correlation", "size", "cut")
 
 
 class FaultOptions(TypedDict, total=False):
-    """The options of every fault: which requests it applies to, and how often. See `Faults`."""
+    """The options that all faults have: the requests that a fault applies to, and how often. See `Faults`."""
 
     topic: str | None
     partition: int | None
@@ -54,7 +54,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "connection": (int, "a number"),
     "times": (int, "a number"),
 }
-"""The types of conditions. With a value of another type, a fault would never happen."""
+"""The types that the values of conditions must have. With another type, a fault would never happen."""
 
 
 def _check(where: FaultOptions) -> None:
@@ -166,7 +166,7 @@ class Fault:
         """The latest requests that the fault has happened to."""
 
     def happens_to(self, request: Request) -> bool:
-        """Return True if the fault strikes this request, which is then counted and added to `requests`."""
+        """Return True if the fault happens to this request; if so, count it and add it to `requests`."""
         if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
             return False
         if self._skip > 0:
@@ -182,7 +182,7 @@ class Fault:
         """Wait until the fault has happened `count` times.
 
         Raises:
-            RequestTimeoutError: it has happened less often within `timeout_s`.
+            RequestTimeoutError: the fault has happened less often within `timeout_s`.
         """
         with self._owner.changed:
             if not self._owner.changed.wait_for(lambda: self.count >= count, timeout_s):
@@ -214,8 +214,8 @@ class Faults:
     * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
       `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
     * `times` is how often the fault happens, None for always; `skip` how many requests pass first.
-    * With `applied` the broker carries out the request in spite of the fault: a Produce that is dropped
-      with ``applied=True`` is written, and only its answer is lost.
+    * If `applied` is True, the broker executes the request in spite of the fault: a Produce that is dropped
+      with ``applied=True`` is written, and only its response is lost.
     """
 
     def __init__(self, renewed: Callable[[], None] | None = None) -> None:
@@ -223,7 +223,7 @@ class Faults:
         self._renewed = renewed
         """A function that is called after faults were added or ended."""
         self.active: tuple[Fault, ...] = ()
-        """The faults in force, oldest first. A change replaces the whole tuple."""
+        """The active faults, oldest first. A change replaces the whole tuple."""
         self.planned: tuple[Request, list[Fault]] | None = None
         """The request in progress and the `fail` faults for it; only the broker's thread uses this."""
 
@@ -240,11 +240,11 @@ class Faults:
     ) -> Fault:
         """Answer with an error code, per topic and partition if the API can, else for the whole request.
 
-        The rest of the request is served. The connection of a Produce with acks=0, which has no answer, is
-        closed.
+        Other parts of the request are served. The connection of a Produce with acks=0, which has no response,
+        is closed.
 
         Raises:
-            ConfigError: no such API or error; the nearest is suggested.
+            ConfigError: the API or error does not exist; the message suggests a similar one.
         """
         code = code_of(error)
         return self._add(Fault(self, "fail", api, where, applied=applied, code=code))
@@ -257,9 +257,10 @@ class Faults:
         applied: bool = True,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Answer late. Later requests on the connection wait, too, as answers keep their order.
+        """Answer late. Later requests on the connection wait, too, since responses keep their order.
 
-        With ``applied=False`` the request itself waits; by default it is applied on arrival.
+        By default, the request is executed on arrival, and its response waits. With ``applied=False``, the
+        request itself waits.
         """
         return self._add(Fault(self, "delay", api, where, applied=applied, seconds=seconds))
 
@@ -290,12 +291,12 @@ class Faults:
         damage: Damage | Change = "body",
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Damage the answer.
+        """Damage the response.
 
         `damage` is ``"records"`` (one bit of the last record of a Fetch, so that its checksum fails),
-        ``"body"`` (one bit in the middle), ``"correlation"`` (another request's number), ``"size"`` (a
-        size that promises more), ``"cut"`` (half of the answer, then a closed connection), or a function
-        from the bytes of the answer, its size included, to those to send.
+        ``"body"`` (one bit in the middle), ``"correlation"`` (another request's number), ``"size"`` (a size
+        field that is too large), ``"cut"`` (half of the response, then a closed connection), or a function
+        from the bytes of the response, its size included, to the bytes to send.
         """
         if not callable(damage) and damage not in _DAMAGES:
             raise ConfigError(f"damage {damage!r} is none of {', '.join(_DAMAGES)}")
@@ -312,7 +313,7 @@ class Faults:
         """Let the next request of the connection overtake this one, if it arrives within `seconds`.
 
         By default the broker handles the two requests in reverse order; with ``applied=True`` only the
-        answers are sent in reverse order.
+        responses are sent in reverse order.
         """
         return self._add(Fault(self, "reorder", api, where, applied=applied, seconds=seconds))
 
@@ -321,7 +322,7 @@ class Faults:
         api: str | int | None = None,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Change nothing, but count the requests and keep them in the fault."""
+        """Add a fault that changes nothing, but counts the requests and stores them in `requests`."""
         return self._add(Fault(self, "watch", api, where))
 
     def clear(self) -> None:
@@ -329,7 +330,7 @@ class Faults:
         self._put(lambda active: ())
 
     def remove(self, fault: Fault) -> None:
-        """End one fault. Does nothing if it has ended."""
+        """End one fault. Do nothing if it has ended."""
         self._put(lambda active: tuple(each for each in active if each is not fault))
 
     def _add(self, fault: Fault) -> Fault:
@@ -343,15 +344,15 @@ class Faults:
             self._renewed()
 
     def happening_to(self, request: Request) -> list[Fault]:
-        """Return every fault that happens to a request, oldest first. Called in the broker's thread."""
+        """Return every fault that happens to a request, oldest first. Only the broker's thread calls this."""
         return [fault for fault in self.active if fault.happens_to(request)]
 
 
 def key_of(api: str | int) -> int:
-    """Return the key of an API, by any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
+    """Return the key of an API from any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
 
     Raises:
-        ConfigError: there is no such API, or brokers do not serve it, so that a fault would never happen.
+        ConfigError: the API does not exist, or brokers do not serve it, so that a fault would never happen.
     """
     if not isinstance(api, (int, str)) or isinstance(api, bool):
         raise ConfigError(f"{api!r} is no API: name one, such as 'Produce'; None is any")
@@ -378,7 +379,7 @@ def code_of(error: str | int) -> int:
     """Return the error code for a name, or for a number, which is only checked.
 
     Raises:
-        ConfigError: there is no such error.
+        ConfigError: the error does not exist.
     """
     if isinstance(error, str):
         name = error.upper()

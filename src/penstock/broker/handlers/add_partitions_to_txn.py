@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (24): add partitions to a transaction, or verify that they are part of it.
 
 v0-v3 are for clients and name one transaction; v2 adds PRODUCER_FENCED, v3 is flexible. v4 and v5 are for
-brokers and name several transactions, each of which may only be verified.
+brokers and name several transactions; for each, a request may ask only for verification.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _add(
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions to one transaction; return the results.
 
-    No partition is added if one of them does not exist or is not for clients.
+    No partition is added if one of them does not exist or clients may not write to it.
     """
     topics: list[AddPartitionsToTxnTopic] = merged(asked.topics, lambda topic: topic.name, "partitions")
     named = [(topic.name, index) for topic in topics for index in topic.partitions]

@@ -50,7 +50,7 @@ FRACTIONAL = (TIME, MUTATIONS)
 """The names of the quotas whose values need not be whole numbers."""
 
 FRACTION = 1e-6
-"""The distance from a whole number up to which Kafka accepts a value as a whole number."""
+"""The largest distance from a whole number at which Kafka accepts a value as that number."""
 
 ENTITIES_MAX = 10_000
 """The maximum number of entities with quotas."""
@@ -59,7 +59,7 @@ ENTITIES_MAX = 10_000
 def alter_client_quotas(
     request: AlterClientQuotasRequest, context: Context[ServingNode]
 ) -> AlterClientQuotasResponse:
-    """Change the quotas of every entity, all valid ones in one step; each entity has its own outcome."""
+    """Change the quotas of all valid entities in one metadata write; each entity has its own result."""
     cluster = context.node.cluster
     times = Counter(map(_entity_of, request.entries))
     most = context.node.config.integer(CHANGES_MAX)
@@ -110,7 +110,7 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
-    """Return the parts of an entity in the order of Apache Kafka's answers."""
+    """Return the type and name pairs of a quota entity in the order of Apache Kafka's responses."""
     known = len(ENTITY_TYPES)
     return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 
@@ -166,7 +166,7 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
 def _records(
     entity: Entity, ops: Sequence[OpData], present: dict[str, float]
 ) -> list[stored.ClientQuotaRecord]:
-    """Return the metadata records that make the changes; no record for a value that is set already."""
+    """Return the metadata records for the changes; a value that is set already gets no record."""
     parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     return [
         stored.ClientQuotaRecord(

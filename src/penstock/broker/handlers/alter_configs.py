@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all settings of a topic or broker; settings not named return to defaults."""
+"""AlterConfigs (33): replace all settings of a topic or broker; those not named return to their defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def alter_configs(request: AlterConfigsRequest, context: Context[ServingNode]) -> AlterConfigsResponse:
-    """Replace the settings of every resource named; each has its own outcome."""
+    """Replace the settings of every resource in the request; each resource has its own result."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         wanted = [(config.name, config.value) for config in resource.configs]

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34): move partitions to another directory. This broker never moves them."""
+"""AlterReplicaLogDirs (34): move partitions to another directory. This broker never moves partitions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
-"""The maximum length of TOPIC-PARTITION: while a replica moves, it has a directory TOPIC-PARTITION.ID-future,
-and a file name has at most 255 bytes."""
+"""The maximum length of TOPIC-PARTITION, so that Kafka's directory name for a moving replica is valid.
+
+The name is TOPIC-PARTITION.ID-future, and a file name has at most 255 bytes.
+"""
 
 
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context[ServingNode]
 ) -> AlterReplicaLogDirsResponse:
-    """Accept the directory that a partition is in already; answer LOG_DIR_NOT_FOUND (57) for any other.
+    """Accept a move to a partition's present directory; answer LOG_DIR_NOT_FOUND (57) for any other.
 
     If a request names a partition more than once, the last directory counts, as in Apache Kafka.
     """

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (69): state, members and assignments of consumer groups (KIP-848).
 
-v1 adds whether a member uses the classic or the consumer protocol.
+v1 adds to each member the protocol that it uses, classic or consumer.
 """
 
 from __future__ import annotations

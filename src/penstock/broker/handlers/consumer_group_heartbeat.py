@@ -70,7 +70,7 @@ def consumer_group_heartbeat(
 
 
 class _Sight:
-    """Decides whether the client of a request may see a topic."""
+    """A function object that returns True if the client of a request is allowed to describe a topic."""
 
     def __init__(self, context: Context[ServingNode]) -> None:
         authorizer = context.node.authorizer

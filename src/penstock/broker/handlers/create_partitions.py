@@ -30,7 +30,10 @@ logger = logger_named("penstock.broker")
 def create_partitions(
     request: CreatePartitionsRequest, context: Context[ServingNode]
 ) -> CreatePartitionsResponse:
-    """Add partitions to every topic named, in one step; each has its own outcome. No topic can shrink."""
+    """Increase the partition count of every topic in the request, in one metadata write.
+
+    Each topic has its own result. A count can only grow.
+    """
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)
     first_of = {topic.name: topic for topic in request.topics}

@@ -1,7 +1,8 @@
 """CreateTopics (19): create topics, or only validate the request.
 
-v1 adds validation only, and error messages; v2 the throttle time; v4 -1 for the broker's defaults; v5
-partitions, replication factor and settings in the response; v7 the topic id.
+v1 adds `validate_only` and error messages; v2 the throttle time; v4 accepts -1 for the broker's default
+numbers of partitions and replicas; v5 partitions, replication factor and settings in the response; v7 the
+topic id.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SETTING_BYTES = 60
 
 
 def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -> CreateTopicsResponse:
-    """Check every topic, then create the valid ones, all in one step."""
+    """Check every topic, then create the valid ones, all in one metadata write."""
     cluster = context.node.cluster
     context.begin_claims()
     counts = Counter(topic.name for topic in request.topics)
@@ -80,7 +81,7 @@ def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> PlannedTopic:
 
 
 def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
-    """Return the assigned replicas by partition.
+    """Return a dict from partition index to the ids of the brokers that the request assigns to it.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition occurs twice.

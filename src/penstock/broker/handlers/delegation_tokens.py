@@ -222,7 +222,7 @@ def _is_of(context: Context[ServingNode], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[ServingNode]) -> bool:
-    """Return True if the caller may see a token of any other principal."""
+    """Return True if the caller may see the tokens of at least one other principal."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -273,7 +273,7 @@ def _secret(context: Context[ServingNode]) -> Secret:
 
 
 def _check_level(context: Context[ServingNode]) -> None:
-    """Check that the cluster's level of `metadata.version` has delegation tokens.
+    """Check that the cluster's level of `metadata.version` supports delegation tokens.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35).
@@ -294,7 +294,7 @@ def _find(context: Context[ServingNode], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[ServingNode]) -> TokenCodes:
-    """Return the HMACs of all tokens. Each is computed at the broker's start or when its token is created.
+    """Return the HMACs of all tokens, computed at the broker's start or when a token is created.
 
     Raises:
         KafkaError: DELEGATION_TOKEN_AUTH_DISABLED (61).

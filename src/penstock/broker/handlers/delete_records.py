@@ -1,8 +1,9 @@
 """DeleteRecords (21): raise the start offsets of partitions.
 
-Records below the start offset are gone for every reader at once; the files go with their segments. The new
-start offset is on disk before the response leaves, so that no restart brings records back. The response waits
-until the logs of all live replicas begin there as well, so that no change of the leader brings records back.
+Records below the start offset become invisible to every reader at once; the files are deleted when all
+records of their segments are below it. The new start offset is on disk before the response is sent, so that
+no restart makes the records visible again. The response also waits until all live replicas have this start
+offset, so that a new leader does not return the records either.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ NO_OFFSET = -1
 
 
 class _Deletion(NamedTuple):
-    """A partition whose log begins at `offset` at the leader, and perhaps not yet at its other replicas."""
+    """A partition whose leader has the new start offset `offset`, while other replicas may not have it yet."""
 
     partition: Partition
     offset: int
@@ -49,8 +50,8 @@ def delete_records(
 ) -> DeleteRecordsResponse | Wait:
     """Raise the start offsets of partitions. Offset -1 means the high watermark.
 
-    A partition whose live replicas do not all follow within the request's time is answered
-    REQUEST_TIMED_OUT (7), as in Apache Kafka; its records are gone at the leader nevertheless.
+    If a live replica does not adopt the start offset within the request's timeout, the partition's error is
+    REQUEST_TIMED_OUT (7), as in Apache Kafka. Its records are deleted at the leader nevertheless.
     """
     deletions: list[_Deletion] = []
     topics = [
@@ -80,7 +81,7 @@ def _wait_for_replicas(
     context: Context[ServingNode],
     deadline: float,
 ) -> DeleteRecordsResponse | Wait:
-    """Return the response once all live replicas have the leader's start offset, or after `deadline` (s)."""
+    """Return the response once all live replicas have the leader's start offset, or at `deadline`, in s."""
     waiting = []
     for deletion in deletions:
         partition, result = deletion.partition, deletion.result

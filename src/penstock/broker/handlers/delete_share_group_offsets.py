@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context[ServingNode]) -> Any:
-    """Delete the states of all share partitions of the topics named."""
+    """Delete the states of all share partitions of the topics in the request."""
     service = context.node.groups
     try:
         open_group(request.group_id, context)

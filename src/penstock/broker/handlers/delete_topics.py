@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -> DeleteTopicsResponse:
-    """Delete the topics named, with their data. Fetches that wait for these topics are answered."""
+    """Delete the topics in the request, with their data; answer Fetch requests that wait for these topics."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
@@ -79,9 +79,9 @@ def _find(state: DeleteTopicState, context: Context[ServingNode]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str | None, bytes]:
-    """Return a key that is the same for all entries that refer to one topic, by its name or by its id.
+    """Return a key to detect entries for one topic: equal for an entry with its name and one with its id.
 
-    For an unknown topic the key is the name and id of the entry.
+    For an unknown topic, or an entry with both name and id, the key consists of the entry's name and id.
     """
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
@@ -91,4 +91,4 @@ def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str 
 
 
 _ANY_AMOUNT = 1 << 62
-"""A size in bytes above the `min_bytes` of any Fetch."""
+"""A number of bytes that is above the `min_bytes` of any Fetch, so that a waiting one is answered."""

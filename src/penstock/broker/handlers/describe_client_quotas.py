@@ -29,7 +29,7 @@ MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: Context[ServingNode]
 ) -> DescribeClientQuotasResponse:
-    """Return the quotas of matching entities.
+    """Return the quotas of the entities that match the filter.
 
     Errors: UNSUPPORTED_VERSION (35) for an unknown entity type, INVALID_REQUEST (42) for a filter that no
     quota could match.

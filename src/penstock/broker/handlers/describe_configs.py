@@ -46,11 +46,13 @@ SETTING_BYTES, SYNONYM_BYTES = 16, 6
 """The approximate sizes in bytes of a setting and of a synonym in a response, without their strings."""
 
 _Alike = tuple[frozenset[str] | None, tuple[tuple[str, str], ...]]
-"""The cache key for the described settings of topics: the requested names (None for all), and the topic's own
-settings. Topics with the same key have the same description."""
+"""The cache key for described topics: the requested names (None for all), and the topic's own settings.
+
+Topics with equal keys have equal descriptions.
+"""
 
 _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
-"""The sources whose values are shown in canonical form. Values set at the broker are shown unchanged."""
+"""The sources whose values are described in canonical form. Values set at the broker stay unchanged."""
 
 
 def describe_configs(
@@ -95,7 +97,7 @@ def _describe(
     context: Context[ServingNode],
     made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
-    """Describe one resource. `made` caches the entries for topics with equal settings."""
+    """Describe one resource. `made` is a cache of the response entries for topics with equal settings."""
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
@@ -135,7 +137,7 @@ def _describe(
 
 
 def _size(configs: list[DescribeConfigsResourceResult]) -> int:
-    """Return the approximate size in bytes of these settings in the response."""
+    """Return the approximate size, in bytes, of the given setting entries in the response."""
     return sum(
         len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
         for config in configs
@@ -155,7 +157,7 @@ def _topic_settings(name: str, context: Context[ServingNode]) -> list[tuple[Conf
 
 
 def _broker_settings(name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return the settings of this broker; for an empty name, the dynamic settings for all brokers."""
+    """Return the settings of this broker; for an empty name, return the cluster-wide dynamic settings."""
     config = context.node.config
     if name == "":
         defaults = []
@@ -204,7 +206,7 @@ def _entry(
     request: DescribeConfigsRequest,
     context: Context[ServingNode],
 ) -> DescribeConfigsResourceResult:
-    """Return the response entry of a setting. `settings` has the effective value, then each source's."""
+    """Return the response entry of a setting. `settings` is its effective value, then each source's."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
     is_broker = resource_type == BROKER_RESOURCE

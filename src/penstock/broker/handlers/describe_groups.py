@@ -1,7 +1,7 @@
 """DescribeGroups (15): state and members of groups.
 
-v3 adds authorized operations; v4 instance ids; from v6 on a group that does not exist has GROUP_ID_NOT_FOUND
-(69) with a message; before, it is a group in state Dead.
+v3 adds authorized operations; v4 instance ids. For a group that does not exist, v6 and later have
+GROUP_ID_NOT_FOUND (69) with a message; earlier versions have state Dead and no error.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 Describe: TypeAlias = "Callable[[str, Context[Any]], Any]"
-"""Returns the response entry that describes a group. It is called with the group id and the context."""
+"""A function that returns the response entry of a group; it is called with the group id and the context."""
 
 NOT_FOUND_SINCE = 6
 
 MEMBER_BYTES = 24
-"""The approximate size in bytes of a member in a response, without its names and data."""
+"""The approximate size in bytes of a member in a response, without its ids, metadata and assignment."""
 
 GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The bits for the authorized operations on a group: read, delete, describe, describe and alter configs."""
+"""The bit numbers of operations on a group: read, delete, describe, describe and alter configs."""
 
 
 def describe_groups(request: DescribeGroupsRequest, context: Context[ServingNode]) -> DescribeGroupsResponse:
@@ -54,7 +54,7 @@ def describe_kind(
 ) -> R:
     """Return the response of an API that describes groups of one type by their ids, each id once.
 
-    If `is_offered` is False, the broker has no groups of this type: all get UNSUPPORTED_VERSION (35).
+    If `is_offered` is False, the broker has no groups of this type: every id gets UNSUPPORTED_VERSION (35).
     """
     request.group_ids = list(dict.fromkeys(request.group_ids))
     if not is_offered:
@@ -111,9 +111,9 @@ def _size(member: Member, protocol: str | None) -> int:
 
 
 def _members(group: ClassicGroup, is_stable: bool) -> list[DescribedGroupMember]:
-    """Return the described members.
+    """Return the response entries of a group's members.
 
-    Only a stable group shows metadata; assignments stay until new ones exist.
+    Only members of a stable group have metadata; they have their old assignments until new ones exist.
     """
     return [
         DescribedGroupMember(

@@ -1,7 +1,8 @@
-"""DescribeLogDirs (35): which partitions are in the data directory, and their sizes.
+"""DescribeLogDirs (35): the partitions in the data directory, and their sizes.
 
 v3 adds a top-level error; v4 the size of the volume and its free bytes; v5 cordoned directories, which this
-broker does not have. A broker that keeps everything in memory shows one directory for it, without a limit.
+broker does not have. A broker that keeps everything in memory describes its memory as one directory without a
+limit.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _describe(
 
 
 def _volume(path: str | None) -> tuple[int, int]:
-    """Return the size of the volume that holds a path and its free bytes, `UNKNOWN` for both on an error."""
+    """Return the total and the free bytes of the volume that contains a path; both `UNKNOWN` on an error."""
     if path is None:
         return UNKNOWN, UNKNOWN
     try:

@@ -1,6 +1,6 @@
 """DescribeQuorum (55): the one voter of the metadata log, and the brokers that read the log (KIP-595).
 
-v1 adds times of fetches; v2 error messages, directory ids and the addresses of the nodes.
+v1 adds the times of replicas' last fetches; v2 error messages, directory ids and the addresses of the nodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _unknown(index: int) -> PartitionData:
 
 
 def describe_quorum(request: DescribeQuorumRequest, context: Context[ServingNode]) -> DescribeQuorumResponse:
-    """Describe the quorum: one voter, which leads, and the brokers as observers."""
+    """Describe the quorum of the metadata log: its only voter is the leader, the brokers are observers."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         unknown: dict[str, dict[int, None]] = {}

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75), version 0: topics and their partitions, page by page (KIP-966).
 
-A page has at most as many partitions as client and broker allow; the cursor in the response says where the
-next page begins. A request without topics means all topics.
+A page has at most as many partitions as client and broker allow; the cursor in the response is the topic and
+partition with which the next page begins. A request without topics means all topics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context[ServingNode]
 ) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, from the cursor on."""
+    """Describe topics in the order of their names, beginning at the cursor."""
     topics = context.node.cluster.topics
     allowed = context.node.config.integer("max.request.partition.size.limit")
     limit = max(1, min(allowed, request.response_partition_limit))
@@ -67,7 +67,7 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Return the entry of a topic that does not exist. It has authorized operations, as in Apache Kafka."""
+    """Return the entry of a topic that does not exist. As in Apache Kafka, it has authorized operations."""
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)

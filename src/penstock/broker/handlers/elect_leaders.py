@@ -26,7 +26,10 @@ ELECTION_TYPES = (0, 1)
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[ServingNode]) -> ElectLeadersResponse:
-    """Hold the requested elections. A request for all partitions gets no results for needless elections."""
+    """Hold the requested elections.
+
+    The response to a request for all partitions has no results for elections that were not needed.
+    """
     kind = request.election_type
     if request.topic_partitions is None:
         if kind not in ELECTION_TYPES:

@@ -1,7 +1,7 @@
 """EndTxn (26): commit or abort a transaction.
 
-v2 adds PRODUCER_FENCED; v3 is flexible; v5 follows KIP-890: each end raises the epoch, and the response
-has the producer id and epoch for the next transaction.
+v2 adds PRODUCER_FENCED; v3 is flexible; v5 follows KIP-890: each end raises the producer epoch, and the
+response has the producer id and epoch for the next transaction.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ v1 adds the throttle time; v3 a limit for the whole response; v4 isolation and l
 start offset; v7 sessions; v9 the client's leader epoch; v10 zstd; v11 the preferred replica; v12 the
 diverging epoch; v13 topics by id; v15-v18 fields for replicas.
 
-The response waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends the
-wait. The first batch found is complete even if it exceeds the limits. Before v3 there is no limit for the
+The response waits until `min_bytes` are available or `max_wait_ms` is over; an error in any partition ends
+the wait. The first batch found is complete even if it exceeds the limits. Before v3 there is no limit for the
 whole response, and every partition gets as many bytes as its entry asks for, the last message cut if
 necessary. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3). A
-thread converts what would hold up the event loop. If nothing remains of the records that were read, such as
-the markers of transactions, the request reads on after them (`older_fetches`).
+thread converts records that would block the event loop too long. If the batches read contain no record for an
+older client, but only transaction markers, for example, the request continues after them (`older_fetches`).
 """
 
 from __future__ import annotations
@@ -69,20 +69,26 @@ DEBUGGING_REPLICA = -2
 Kafka 2.3."""
 
 INLINE_BYTES = 64 << 10
-"""The maximum size in bytes of one partition's batches for conversion on the event loop. The decompressed
-size has a limit, too."""
+"""The most bytes of one partition's batches that the event loop converts; a thread converts more.
+
+The decompressed size has a limit, too.
+"""
 
 CONVERTED_BYTES_MAX = 1 << 20
 """The maximum size in bytes of one partition's batches that are converted for one request; only a first batch
-may be larger. Clients of these versions request no more by default."""
+may be larger. Clients that use Fetch before v4 request no more by default."""
 
 LEFT_OUT_BYTES_MAX = 256 << 10
-"""The maximum size in bytes of one partition's batches that are skipped without a pause, because they have no
-record to convert for an older client."""
+"""The most bytes of one partition's batches that are skipped before other requests are served.
+
+Such batches have no record to convert for an older client.
+"""
 
 HELD_BYTES_MAX = 8 << 20
-"""The maximum size in bytes of the batches that one request holds for conversion in a thread. Further
-partitions get no records yet."""
+"""The maximum size in bytes of the batches that one request holds for conversion in a thread.
+
+Partitions beyond this limit get no records in this response.
+"""
 
 _NONE_ABORTED: list[AbortedTransaction] = []
 
@@ -116,15 +122,15 @@ class _Reading:
         self.found_bytes = 0
         self.held_bytes = 0
         self.conversions: list[Conversion] = []
-        """Conversions that take too long for the event loop."""
+        """Conversions of records that would block the event loop too long; a thread does them."""
         self.failed = False
         self.goes_on = False
-        """True if the request must be continued after batches without a record to convert."""
+        """True if the request must read on, because the batches found have no record to convert."""
         self.keys: list[Hashable] = []
 
 
 def fetch(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse | Wait:
-    """Read from every partition named in the request, or wait until there is enough to answer."""
+    """Read from every partition named in the request, or wait until there are `min_bytes`."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         # Kafka keeps what is asked in a table, too: a partition that is named twice is read once.
@@ -143,7 +149,7 @@ _name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
 
 
 def _response(responses: list[FetchableTopicResponse], session_id: int) -> FetchResponse:
-    """Return the response with these entries of topics."""
+    """Return a Fetch response that consists of these topic entries."""
     response = _new(FetchResponse)
     response.throttle_time_ms = response.error_code = 0
     response.session_id = session_id
@@ -159,7 +165,7 @@ def _read_all(
     context: Context[ServingNode],
     again: Callable[[], FetchResponse | Wait] | None = None,
 ) -> list[FetchableTopicResponse] | Wait:
-    """Read from every partition; if there are too few bytes, return a `Wait` that calls `again`."""
+    """Read from every partition; if this yields too few bytes, return a `Wait` that calls `again` later."""
     reading = _Reading(request, context)
     responses = []
     for topic in topics:
@@ -232,7 +238,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Record the responses for partitions in a session; return those that have changed since the last."""
+    """Record the partitions' responses in a fetch session; return those that differ from its last response."""
     news = []
     for topic in responses:
         fresh = []
@@ -362,7 +368,7 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
 
 
 def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions that a consumer of committed records skips.
+    """Return the aborted transactions whose records a `read_committed` consumer must skip.
 
     Some of them may have no records in the response.
     """
@@ -377,7 +383,7 @@ def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransa
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Return the offset at which the fetcher's log and this log diverge, or None if they agree (v12).
+    """Return the end offset of the fetcher's last epoch if the fetcher's log diverges, else None (v12).
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE (1), the log does not have the fetcher's last epoch.
@@ -410,7 +416,7 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
 def _convert_later(
     responses: list[FetchableTopicResponse], reading: _Reading
 ) -> list[FetchableTopicResponse] | Wait:
-    """Convert records in a thread. Returns a `Wait` for that, or the responses if no wait is necessary."""
+    """Convert records in a thread. Returns a `Wait`, or the responses if no wait is necessary."""
     conversions = reading.conversions
 
     def work() -> None:

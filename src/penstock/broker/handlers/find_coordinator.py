@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 SHARE_GROUPS_SINCE = 6
 
 _TOPICS = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTIONS_TOPIC, SHARE_KEY: SHARE_STATE_TOPIC}
-"""The internal topic that stores the state for a key, by the type of the key."""
+"""A dict from key type to the internal topic that stores the state for keys of this type."""
 
 _NO_ERROR = "NONE"
-"""The error message of a successful response below version 4, as in Apache Kafka."""
+"""The error message in a successful response to a request below version 4, as in Apache Kafka."""
 
 
 def find_coordinator(
@@ -72,7 +72,7 @@ def find_coordinator(
 
 
 def _leader(key: str, key_type: int, context: Context[ServingNode]) -> int:
-    """Return the broker that leads the state partition of a key, or -1 if none does."""
+    """Return the id of the broker that leads the partition with a key's state, or -1 if it has no leader."""
     topic = context.node.cluster.topics.get(_TOPICS[key_type])
     if topic is None or not topic.partitions:
         return -1
@@ -80,7 +80,7 @@ def _leader(key: str, key_type: int, context: Context[ServingNode]) -> int:
 
 
 def _judge(key_type: int, context: Context[ServingNode]) -> tuple[ErrorCode, str]:
-    """Return (NONE, "") if keys of this type have a coordinator, otherwise the error and its message."""
+    """Check a key; return (NONE, "") if its type has a coordinator, otherwise an error and a message."""
     node = context.node
     if key_type in _TOPICS and (key_type != SHARE_KEY or context.version >= SHARE_GROUPS_SINCE):
         try:

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (71): which metrics a client must push, how often and how (KIP-714)."""
+"""GetTelemetrySubscriptions (71): the metrics that a client must push, the interval and the codecs (KIP-714)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPRESSIONS = [
     int(codec)
     for codec in (CompressionCodec.ZSTD, CompressionCodec.LZ4, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
 ]
-"""The accepted codecs in Apache Kafka's order, the preferred one first."""
+"""The codecs accepted for pushed metrics, in Apache Kafka's order, the preferred one first."""
 
 
 def get_telemetry_subscriptions(

@@ -1,4 +1,4 @@
-"""Heartbeat (12): extends a member's session; requests members to rejoin. v3 adds instance ids."""
+"""Heartbeat (12): extends a member's session; may ask it to rejoin. v3 adds instance ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def heartbeat(request: HeartbeatRequest, context: Context[ServingNode]) -> HeartbeatResponse:
-    """Extend the session of a member; REBALANCE_IN_PROGRESS (27) requests the member to rejoin."""
+    """Extend the session of a member; REBALANCE_IN_PROGRESS (27) asks it to rejoin."""
     service = context.node.groups
     try:
         service.open(request.group_id)

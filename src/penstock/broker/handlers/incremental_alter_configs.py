@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context[ServingNode]
 ) -> IncrementalAlterConfigsResponse:
-    """Change settings of every resource named: for each resource all changes are made, or none."""
+    """Change settings of every resource in the request; for each resource, all changes are made or none."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         changes = [

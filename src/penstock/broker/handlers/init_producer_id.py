@@ -3,7 +3,7 @@
 v2 is flexible; v3 lets a producer send its id and epoch to get the next epoch (KIP-360); v4 adds
 PRODUCER_FENCED; v5 adds TRANSACTION_ABORTABLE.
 
-The first request after a start waits until the ids in the broker's partitions are known (`producer_ids`).
+After a start, requests wait until the producer ids in the broker's partitions are known (`producer_ids`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 NOT_GIVEN = -1
-"""The producer id or epoch in a request of a producer that has none yet."""
+"""The value of producer id and epoch, -1, in the request of a producer that has none yet."""
 
 SEARCH_PATIENCE_S = 30.0
-"""The seconds that a request waits until the producer ids in all partitions are found, before it gets a
-retriable error."""
+"""The seconds for which a request waits for the search for producer ids in all partitions.
+
+After that, the request gets a retriable error.
+"""
 
 
 def init_producer_id(
     request: InitProducerIdRequest, context: Context[ServingNode]
 ) -> InitProducerIdResponse | Wait:
-    """Return a producer id and epoch. Without a transactional id it is always a new id, with epoch 0."""
+    """Return a producer id and epoch. Without a transactional id, return always a new id, with epoch 0."""
     if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids

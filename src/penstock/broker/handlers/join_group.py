@@ -1,8 +1,8 @@
 """JoinGroup (11): become a member of a group, or stay a member in its next generation.
 
-v0 has one timeout, for the session and for rejoining; v1 has two; in v4 a member without an id first gets one
-(error 79); v5 adds instance ids; v7 the protocol type, and a null protocol name in errors; v8 a reason; in v9
-the response may ask the leader to skip the assignment.
+v0 has one timeout, for the session and for rejoining; v1 has two separate ones; in v4 a member without an id
+first gets one (error 79); v5 adds instance ids; v7 the protocol type, and a null protocol name in errors; v8
+a reason; in v9 the response may ask the leader to skip the assignment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def join_group(request: JoinGroupRequest, context: Context[ServingNode]) -> Any:
 
 
 def _fit(response: Any, version: int) -> JoinGroupResponse:
-    """Replace a null protocol name, which versions before 7 cannot encode, by an empty one."""
+    """Replace a null protocol name with an empty one, since versions before 7 cannot encode null."""
     assert isinstance(response, JoinGroupResponse)
     if response.protocol_name is None and version < NO_PROTOCOL_SINCE:
         response.protocol_name = ""

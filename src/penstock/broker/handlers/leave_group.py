@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def leave_group(request: LeaveGroupRequest, context: Context[ServingNode]) -> LeaveGroupResponse:
-    """Remove members: the member that sent the request, or static members by their instance ids."""
+    """Remove members: the one that sent the request, or static members identified by instance ids."""
     service = context.node.groups
     one_only = context.version < LEAVE_GROUP_MEMBERS_SINCE
     identities = [MemberIdentity(member_id=request.member_id)] if one_only else request.members

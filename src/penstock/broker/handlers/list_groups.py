@@ -1,4 +1,4 @@
-"""ListGroups (16): the groups of this coordinator. v4 adds states and a filter by them; v5 group types."""
+"""ListGroups (16): the groups that this broker coordinates. v4 adds states and their filter; v5 types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_groups(request: ListGroupsRequest, context: Context[ServingNode]) -> ListGroupsResponse:
-    """List the groups of this coordinator that pass the filters."""
+    """List the groups that this broker coordinates and that match the filters."""
     service = context.node.groups
     service.open_all()
     service.settle(context.now)

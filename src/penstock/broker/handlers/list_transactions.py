@@ -1,7 +1,7 @@
-"""ListTransactions (66): the transactional ids of this coordinator.
+"""ListTransactions (66): the transactional ids that this broker coordinates.
 
-v1 filters by duration, v2 by a pattern of ids. The response returns unknown names of states in the filter,
-which match nothing.
+v1 adds a filter for the duration, v2 a pattern for ids. The response contains unknown state names of the
+filter, which match nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def list_transactions(
 
 
 def _listed(request: ListTransactionsRequest, context: Context[ServingNode]) -> ListTransactionsResponse:
-    """Return the response for a valid pattern.
+    """Return the response with the transactional ids that match all filters.
 
     Raises:
         PatternError: the pattern is malformed, or takes too long to match.

@@ -5,10 +5,10 @@ internal flag; v2 the cluster id; in v4 the client may forbid automatic creation
 authorized operations; v10 topic ids in the response, v12 in the request, with null names. v11 drops the
 operations on the cluster. v13 adds an error for the whole response.
 
-Topics that are created here exist at once, all in one step. A single broker describes them in the same
-response. A broker of a cluster, and one that behaves like a release of Kafka, first answers
+All topics that one request creates are in one metadata write, and exist at once. A single broker describes
+them in the same response. A broker of a cluster, and one that behaves like a release of Kafka, first answers
 UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5) like a release with ZooKeeper, and describes the
-topics the next time.
+topics when the client asks again.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ logger = logger_named("penstock.broker")
 
 LISTENER_ERROR_SINCE = 6
 FULL_LISTS_SINCE = 1
-"""The first version in which replicas and ISR include brokers that are not alive."""
+"""The first version in which the lists of replicas and ISR include brokers that are not alive."""
 
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""The bits for the authorized operations on a topic: read, write, create, delete, alter, describe, and
+"""The bit numbers of operations on a topic: read, write, create, delete, alter, describe, and
 describe and alter configs."""
 
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""The bits for the authorized operations on the cluster: create, alter, describe, cluster action, describe
+"""The bit numbers of operations on the cluster: create, alter, describe, cluster action, describe
 and alter configs, idempotent write."""
 
 
@@ -94,11 +94,11 @@ def metadata(request: MetadataRequest, context: Context[ServingNode]) -> Metadat
 def _create_missing(
     wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[ServingNode]
 ) -> dict[str, KafkaError | StorageError]:
-    """Create the topics that do not exist, in one step; return the errors of those that failed, by name.
+    """Create the topics that do not exist, in one metadata write; return a dict from name to error.
 
-    Topics beyond the limit for one request have LEADER_NOT_AVAILABLE (5), like a topic that is being created:
-    clients ask again. Others have UNKNOWN_TOPIC_OR_PARTITION (3) if automatic creation is off, and
-    INVALID_TOPIC_EXCEPTION (17) for an invalid name.
+    Topics beyond the limit for one request have LEADER_NOT_AVAILABLE (5), like a topic that is being created,
+    so that clients ask again. Other topics have UNKNOWN_TOPIC_OR_PARTITION (3) if automatic creation is off,
+    and INVALID_TOPIC_EXCEPTION (17) for an invalid name.
     """
     node = context.node
     cluster = node.cluster
@@ -143,7 +143,7 @@ def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
     """Return the error for a topic that could not be created.
 
     If there are too few brokers for the replicas, it is UNKNOWN_TOPIC_OR_PARTITION (3), as in releases of
-    Kafka whose controllers place replicas: there a broker does not wait for the controller's result.
+    Kafka whose controllers place replicas: their brokers answer before the controller does.
     """
     later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (
@@ -176,7 +176,7 @@ def _find(
 
 
 class Describer:
-    """Describes topics for one Metadata response, with offline replicas and the errors that follow."""
+    """Makes the topic entries of one Metadata response, with offline replicas and the errors that they cause."""
 
     def __init__(
         self, request: MetadataRequest, context: Context[ServingNode], living: Iterable[LocatedBroker]

@@ -1,8 +1,9 @@
 """OffsetCommit (8): store the offsets up to which a group has read.
 
-v1 adds generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset;
-v6 leader epochs; v7 instance ids; v9 GROUP_ID_NOT_FOUND (69), and the epochs of members of consumer groups;
-v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same offsets.
+v1 adds generation and member, and a commit time, which is not used; v2-v4 have a retention time; v6 leader
+epochs; v7 instance ids; v9 GROUP_ID_NOT_FOUND (69), and the epochs of members of consumer groups; v10 topics
+by id. In Apache Kafka, v0 stores offsets in ZooKeeper; in Penstock, all versions store them in
+`__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def offset_error(
     partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
     metadata_bytes_max: int,
 ) -> ErrorCode:
-    """Return the reason why an offset of this partition cannot be committed, or NONE."""
+    """Return the error for which an offset of this partition cannot be committed, or NONE."""
     if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = partition.committed_metadata or ""
@@ -92,7 +93,7 @@ def offset_error(
 
 
 def storing_error(failure: KafkaError) -> ErrorCode:
-    """Convert the failure to write a commit's records to the error code of the commit."""
+    """Convert the exception of writing a commit's records to the error code for the response."""
     if failure.code == ErrorCode.MESSAGE_TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return ErrorCode(failure.code)

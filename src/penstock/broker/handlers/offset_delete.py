@@ -53,7 +53,7 @@ def _subscribed(group_id: str, context: Context[ServingNode]) -> set[str] | None
     """Return the topics that members of a group subscribe to, or None if subscriptions cannot be read.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND (69), NON_EMPTY_GROUP (68) for members that are no consumers,
+        KafkaError: GROUP_ID_NOT_FOUND (69), NON_EMPTY_GROUP (68) if the members are not consumers,
             INVALID_GROUP_ID (24), or the log cannot be read.
     """
     if not group_id:

@@ -2,8 +2,8 @@
 
 For a partition without an offset v0 answers UNKNOWN_TOPIC_OR_PARTITION (3), v1 offset -1; in v2 null means
 all topics, and the response has a top-level error; v5 adds leader epochs; v7 `require_stable`; v8 several
-groups; v9 member and epoch, for consumer groups (KIP-848); v10 topics by id. Version 0 of Apache Kafka kept
-offsets in ZooKeeper; here they are stored like all others.
+groups; v9 member and epoch, for consumer groups (KIP-848); v10 topics by id. In Apache Kafka, v0 reads
+offsets from ZooKeeper; in Penstock, all versions read the same offsets.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _open(group_id: str, context: Context[ServingNode]) -> None:
     """Read the stored offsets of a group.
 
     Raises:
-        KafkaError: NOT_COORDINATOR (16): the offsets cannot be read, or no client has asked for a coordinator
-            yet: then there is no topic for offsets, and no broker coordinates the group.
+        KafkaError: NOT_COORDINATOR (16): the offsets cannot be read, or `__consumer_offsets` does not exist
+        yet, so that no broker coordinates the group.
     """
     groups = context.node.groups
     if not groups.topic.exists and context.version >= NO_OFFSET_SINCE:  # before, any broker asked ZooKeeper
@@ -104,7 +104,7 @@ def _open(group_id: str, context: Context[ServingNode]) -> None:
 
 
 def _refuse(request: OffsetFetchRequest, code: int, context: Context[ServingNode]) -> OffsetFetchResponse:
-    """Return a response with one error for all of it, in old versions set at each partition."""
+    """Return a response with one error for all groups; old versions have it in each partition."""
     response = OffsetFetchResponse(error_code=code)
     if context.version < ERROR_FOR_ALL_SINCE:
         for topic in merged(request.topics or (), lambda topic: topic.name, "partition_indexes"):
@@ -123,7 +123,7 @@ def _refuse(request: OffsetFetchRequest, code: int, context: Context[ServingNode
 
 
 def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
-    """Return each group of a request once, with all topics that its entries in the request name."""
+    """Return each group of a request once, with the topics of all its entries in the request."""
     found: dict[str, OffsetFetchRequestGroup] = {}
     for group in request.groups:
         first = found.setdefault(group.group_id, group)

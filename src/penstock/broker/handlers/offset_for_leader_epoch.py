@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (23): the end offset of the records of a leader epoch (KIP-101, KIP-320).
 
-v2 adds the epoch found and the client's own; v3 the replica; v4 is flexible.
+v2 adds the epoch found, and the client's current epoch; v3 the replica id; v4 is flexible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Responses to Produce: each partition's outcome, after waiting for flushes and replicas."""
+"""Responses to Produce: each partition's result, sent after waiting for flushes and replicas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STORAGE_ERROR_SINCE = 4
 
 FLUSH_PATIENCE_S = 3600
-"""The seconds that a response waits for a flush: a device that takes longer has failed."""
+"""The seconds for which a response waits for a flush; a device that takes longer counts as failed."""
 
 _WITHOUT_START_OFFSET = (
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -55,7 +55,7 @@ def answer(
     context: Context[ServingNode],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
-    """Return the response to a request all of whose records have been appended or refused.
+    """Return the Produce response, after all records of the request have been appended or refused.
 
     On a single broker the only replica has the records: acks above 1, as in Kafka 0.8, need no further wait.
     """
@@ -88,13 +88,13 @@ def _wait_for_flushes(
 
 
 def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
-    """Copy the fields of one partition's outcome into an entry that is in the response already."""
+    """Copy the fields of one partition's result into its entry, which is in the response already."""
     for name in outcome.__slots__:
         setattr(response, name, getattr(outcome, name))
 
 
 def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """Return the log start offset for the answer to a refused batch, or -1 where Kafka answers -1."""
+    """Return the log start offset for the response to a refused batch, or -1 for errors where Kafka has -1."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1
@@ -104,7 +104,7 @@ def answered_start_offset(partition: Partition, error: KafkaError, joining: Join
 
 
 def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[TopicProduceResponse]:
-    """Return the outcomes of a request that is refused as a whole."""
+    """Return the results of all partitions of a request that is refused as a whole."""
     return [
         TopicProduceResponse(
             name=topic.name,
@@ -116,7 +116,7 @@ def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[To
 
 
 def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """Return the outcome of a partition whose records are refused."""
+    """Return the result for a partition whose records are refused."""
     response = PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -135,7 +135,7 @@ def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partiti
 def report_storage(
     index: int, error: StorageError, context: Context[ServingNode]
 ) -> PartitionProduceResponse:
-    """Log that records could not be written, and return the outcome of their partition."""
+    """Log that records could not be written, and return the result for their partition."""
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER

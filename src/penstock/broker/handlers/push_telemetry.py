@@ -26,7 +26,7 @@ decodes larger ones."""
 
 
 class _Reading:
-    """The decoding of one push: the metrics, or the error code to answer with and its reason."""
+    """The decoding of one push: its metrics or, if decoding fails, an error code and the reason."""
 
     def __init__(self, codec: int, data: bytes, bytes_max: int) -> None:
         self._codec = codec

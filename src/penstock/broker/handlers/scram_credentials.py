@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): users and passwords (KIP-554).
 
-A client sends a password salted by PBKDF2; the broker derives two keys from that, and keeps them as a record
+A client sends a password salted by PBKDF2; the broker derives two keys from that, and stores them as a record
 of the metadata log. No response contains the password or the keys. A change applies to later logins; open
 sessions continue. Metadata have no credentials below level 11 of `metadata.version`.
 """
@@ -54,7 +54,7 @@ _MECHANISMS = {code: name for name, code in SCRAM_CODES.items()}
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context[ServingNode]
 ) -> DescribeUserScramCredentialsResponse:
-    """Return the mechanisms for which users have credentials; all users if the request names none."""
+    """Return the mechanisms for which users have credentials; for all users if none is named."""
     infos: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(
         context.node.cluster.security.credentials.items(), key=lambda item: item[0]
@@ -83,7 +83,7 @@ def describe_user_scram_credentials(
 def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: Context[ServingNode]
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials; each user has one result, and a refused change changes nothing."""
+    """Set and delete credentials; each user has one result, and is unchanged on an error."""
     cluster = context.node.cluster
     changes = [(each.name, each.mechanism) for each in request.deletions]
     changes += [(each.name, each.mechanism) for each in request.upsertions]

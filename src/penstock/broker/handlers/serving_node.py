@@ -1,7 +1,7 @@
-"""`ServingNode`: what handlers use of the broker that serves a request, as a protocol.
+"""`ServingNode`: a protocol with the attributes of the broker that handlers use.
 
-A handler's context has the broker as `node`. Handlers do not import the class `Node`, which imports the
-coordinators and all else that a broker has.
+A handler's context has the broker as `node`. Handlers do not import the class `Node`, which would import the
+coordinators and all other parts of the broker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ServingNode(UsesSideThread, SearchesProducerIds, Protocol):
-    """The broker, as handlers see it. `Node` documents its attributes."""
+    """The interface of the broker for handlers. `Node` documents the attributes."""
 
     authorizer: Authorizer | None
     client_metrics: ClientMetrics | None

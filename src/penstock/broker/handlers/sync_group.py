@@ -1,6 +1,6 @@
 """SyncGroup (14): the leader sends all assignments, every member receives its own.
 
-v3 adds instance ids; v5 the protocol's type and name, which must be the group's.
+v3 adds instance ids; v5 the protocol's type and name, which must be equal to the group's.
 """
 
 from __future__ import annotations

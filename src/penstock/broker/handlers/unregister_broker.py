@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): remove a broker that is gone for good from the metadata (KIP-500)."""
+"""UnregisterBroker (64): remove a permanently stopped broker from the metadata (KIP-500)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def write_txn_markers(
     request: WriteTxnMarkersRequest, context: Context[ServingNode]
 ) -> WriteTxnMarkersResponse:
-    """Write every transaction marker; each partition has its own outcome."""
+    """Write every transaction marker; each partition has its own result."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

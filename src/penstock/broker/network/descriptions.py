@@ -6,7 +6,7 @@ from penstock.common.suggestions import short_repr
 
 
 def wrong_protocol(data: bytes) -> str:
-    """Return a phrase on the protocol of `data`, a connection's first bytes, for the log; "" if unknown."""
+    """Return a phrase for the log that names the protocol of a connection's first bytes; "" if unknown."""
     if data[:2] == b"\x16\x03":
         return ": a client with TLS at a listener without TLS"
     if data in (b"GET ", b"POST", b"HEAD", b"PUT "):
@@ -23,5 +23,5 @@ def described(frame: memoryview) -> str:
 
 
 def caller(peer: str, client_id: str | None) -> str:
-    """Return the sender of a request for the log: its address, and its client id if it has one."""
+    """Return the sender of a request as text for the log: the address, and the client id if there is one."""
     return peer if client_id is None else f"{peer}, client id {short_repr(client_id)}"

@@ -1,7 +1,7 @@
-"""TLS handshakes take turns with all other work of the event loop.
+"""Limits the time per event-loop turn that TLS handshakes take, so that other work is not held up.
 
 The first message of a client costs the broker a signature and a key exchange, up to a millisecond of CPU. A
-thousand such messages at once would hold up everything else for a second. So they wait in the order in
+thousand such messages at once would hold up everything else for a second. So handshakes wait in the order in
 which they came, and each turn of the loop handles as many as fit into `TURN_S`.
 """
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TURN_S = 0.005
-"""The time in seconds for which handshakes may occupy the event loop at a stretch."""
+"""The time in seconds for which handshakes may occupy one turn of the event loop."""
 
 
 class HandshakeTurns:
-    """The TLS handshakes of one server. `penstock.unauthenticated.connections.max` bounds how many wait."""
+    """The queue of one server's TLS handshakes, bounded by `penstock.unauthenticated.connections.max`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -30,7 +30,7 @@ class HandshakeTurns:
         return len(self._waiting)
 
     def run(self, handshake: Callable[[], None]) -> bool:
-        """Run `handshake` now and return True, or let it wait for a later turn of the loop and return False.
+        """Run `handshake` now and return True, or queue it for a later turn of the loop and return False.
 
         `handshake` must not raise.
         """

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from penstock.broker.node import Node
 
 REASONS_MAX = 20
-"""The most reasons that are shown. A failed directory can give one reason for each of its logs."""
+"""The maximum number of reasons shown. A failed directory can give one reason for each of its logs."""
 
 
 class CheckedServer(Protocol):
-    """The part of a server that `Health` reads."""
+    """The attributes of a server that `Health` reads."""
 
     @property
     def node(self) -> Node: ...
@@ -48,7 +48,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """True if clients are served in full."""
+        """True if the broker serves its clients in full: it is fully started and nothing has failed."""
         return self.status == "serving"
 
     def as_json(self) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Hosted(Protocol):
-    """A connection as its server uses it: the connection may hold memory, and can be closed."""
+    """The interface of a connection for its server, which may close connections to free memory."""
 
     peer: str
     """IP address of the client."""
@@ -56,14 +56,14 @@ class Hosted(Protocol):
 
 
 class ConnectionHost(Protocol):
-    """The server as a connection uses it: node, loop, clock, and the limits that connections share."""
+    """The interface of a server for its connections: node, loop, clock, and the limits that all share."""
 
     node: Node
     loop: asyncio.AbstractEventLoop
     monotonic: Callable[[], float]
     now_ms: Callable[[], int]
     scratch: memoryview
-    """The buffer that all connections read into first."""
+    """The buffer, shared by all connections, that each read from a socket goes into first."""
     buffers: FrameBuffers
     answers: KeptAnswers
     frame_bytes_max: int
@@ -71,9 +71,9 @@ class ConnectionHost(Protocol):
     login_limits: LoginLimits
     """The limits of connections that have not authenticated themselves yet."""
     tls_scratch: memoryview
-    """The buffer that ciphertext is read into."""
+    """The buffer, shared by all TLS connections, that ciphertext is read into."""
     handshake_turns: HandshakeTurns
-    """The TLS handshakes that take turns with all other work of the event loop."""
+    """Limits the time that TLS handshakes take in each turn of the event loop."""
 
     def next_number(self) -> int:
         """Return the number of a new connection."""
@@ -85,16 +85,16 @@ class ConnectionHost(Protocol):
         """Remove a connection that has ended."""
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close the slowest senders until `size` bytes can be lent; return False if `asking` was closed."""
+        """Close the slowest senders until `size` bytes are free; return False if that closed `asking`."""
 
     def hold(self, size: int) -> bool:
         """Count the memory of a waiting request; return False if the limit would be exceeded."""
 
     def let_go(self, size: int) -> None:
-        """Stop counting `size` bytes that `hold` counted."""
+        """Subtract `size` bytes that `hold` has counted: the request no longer waits."""
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
-        """Park a request in the purgatory; `resume` is called at its event or at its deadline."""
+        """Park a request in the purgatory; `resume` is called on its event or after its deadline."""
 
     def run_due(self) -> None:
         """Run the requests and timers that have become due."""

@@ -1,7 +1,7 @@
 """Large responses in memory that are being sent, within the budget `penstock.kept.state.bytes.max`.
 
-Records leave from files and are not counted. Counted are records that were converted for old clients, and
-large responses without records. If another response does not fit, the connection that has not read for
+Records that are sent directly from files are not counted; records converted for old clients and large
+responses without records are. If another response does not fit, the connection whose client has not read for
 longest is closed.
 """
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from penstock.broker.requests.kept_state import KeptState
 
 LOSS = 2
-"""The rank of responses: fetch sessions and member ids are evicted before a connection is closed."""
+"""The rank of unsent responses in the order of eviction: fetch sessions and member ids are evicted before
+a connection is closed."""
 
 
 class Sending(Protocol):
@@ -28,11 +29,11 @@ class Sending(Protocol):
 
 
 class KeptAnswers:
-    """The large responses that the connections of one server have not sent completely."""
+    """Counts the memory of the large responses that one server's connections have not sent completely."""
 
     def __init__(self, kept: KeptState) -> None:
         self.size_bytes = 0
-        """The memory that these responses take, in bytes."""
+        """The memory that the counted responses take, in bytes."""
         self._kept = kept
         self._sizes: dict[Sending, int] = {}
         kept.add("answers", lambda: self.size_bytes, self._hang_up_on_one, loss=LOSS)
@@ -49,7 +50,7 @@ class KeptAnswers:
         return True
 
     def drop(self, connection: Sending) -> None:
-        """Stop counting a connection's response, if it has one: the response has left, or never will."""
+        """Stop counting a connection's response, if there is one: it has been sent or abandoned."""
         self.size_bytes -= self._sizes.pop(connection, 0)
 
     def _hang_up_on_one(self) -> bool:

@@ -1,4 +1,4 @@
-"""A large answer while it is sent: pieces of memory and regions of files, as fast as the client reads."""
+"""Sends a large response, made of memory and regions of files, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Piece
 
 INLINE_BYTES_MAX = 64 << 10
-"""Answers up to this size are copied together and written at once; larger ones go piece by piece."""
+"""The maximum bytes of a response whose parts are copied together and written at once; the parts of a
+larger one are written one by one."""
 
 SENDFILE_BYTES_MAX = 4 << 20
-"""The most bytes of one `sendfile` call. After each call the connection counts as active, not as idle."""
+"""The maximum bytes of one `sendfile` call. Each call counts as activity of the connection."""
 
 WRITE_BYTES_MAX = 256 << 10
-"""The most bytes in memory that are passed to the transport at a time. It buffers what it cannot send."""
+"""The maximum bytes passed to the transport in one call. The transport buffers bytes that it cannot send."""
 
 
 class AnswerSender(Protocol):
-    """The connection that sends a large answer."""
+    """The interface of a connection for the `LargeAnswer` that it sends."""
 
     @property
     def is_blocked(self) -> bool:
@@ -39,10 +40,10 @@ class AnswerSender(Protocol):
         """Close the connection."""
 
     def note_activity(self) -> None:
-        """Note that the client has read, so that the connection does not count as idle."""
+        """Record that the client has read bytes now, so that the connection does not count as idle."""
 
     def sent(self) -> None:
-        """Continue with the next request: the large response has been sent, or never will be."""
+        """Continue with the next request, because the large response has been sent or was abandoned."""
 
 
 class LargeAnswer:

@@ -1,7 +1,7 @@
 """Parses `listeners` and `advertised.listeners` in all forms that occur in Apache Kafka's files.
 
-``PLAINTEXT://:9092`` listens on all addresses. ``CLIENTS://host:9092`` has a name of its own, for which
-`listener.security.protocol.map` gives the protocol. ``CONTROLLER://:9093`` is for controllers and left out.
+``PLAINTEXT://:9092`` listens on all addresses. ``CLIENTS://host:9092`` has a name of its own, and
+`listener.security.protocol.map` gives the protocol. ``CONTROLLER://:9093`` is for controllers and ignored.
 `host.name` and `port`, the settings of releases before 0.9, work as well.
 """
 
@@ -23,7 +23,7 @@ PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """The security protocols that a listener can have."""
 
 LISTENERS_MAX = 64
-"""The most listeners of one broker."""
+"""The maximum number of listeners of one broker."""
 
 
 class Listener(NamedTuple):
@@ -34,7 +34,7 @@ class Listener(NamedTuple):
     port: int
     protocol: str = PLAINTEXT
     advertised: tuple[str, int] | None = None
-    """Host and port for clients; None: each client gets the address that it has connected to."""
+    """Host and port that clients are given; None: each client is given the address that it connected to."""
 
     def bound_to(self, port: int) -> Listener:
         """Return this listener with its real port and with the address that Metadata gives to clients.
@@ -59,7 +59,7 @@ def parse_listener(text: str) -> Listener:
     """Parse one listener such as ``PLAINTEXT://127.0.0.1:9092``.
 
     Raises:
-        ConfigError: `text` is no such address.
+        ConfigError: `text` is not the address of a listener.
     """
     name, separator, address = text.strip().partition("://")
     host, colon, port = address.rpartition(":")
@@ -142,7 +142,7 @@ def listening_at(config: BrokerConfig) -> tuple[str, int]:
 
 
 def _is_name(host: str) -> bool:
-    """Return True if `host` is a host name, and not an IP address or a wildcard address."""
+    """Return True if `host` is a host name, False if it is an IP address or a wildcard."""
     return ":" not in host and not all(part.isdecimal() for part in host.split(".") if part)
 
 

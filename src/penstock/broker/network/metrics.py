@@ -1,7 +1,7 @@
 """Metrics of a broker in Prometheus's format, and the interceptor that counts requests.
 
-Only a broker with `penstock.metrics.port` has the interceptor in its chain. Values that can be read when the
-page is requested (logs, groups, memory) are not counted beforehand.
+Only a broker with `penstock.metrics.port` has the interceptor in its chain. Values of logs, groups and memory
+are read when the page is requested.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Upper bounds of the histogram of latencies, in seconds; the last bucket has none."""
+"""Upper bounds in seconds of the buckets of the latency histogram; the last bucket has no bound."""
 
 
 SIZE_BYTES = 4
@@ -59,10 +59,11 @@ class ApiCounts:
 
 
 CLIENT_IDS_MAX = 500
-"""The most client ids with counters. A new id replaces the id that has sent no request for longest."""
+"""The maximum number of client ids with counters. A new id replaces the id that has sent no request for
+longest."""
 
 CLIENT_CHARACTERS_MAX = 100
-"""The length in characters to which client ids are cut for counting."""
+"""The maximum characters of a client id in metrics; longer ids are truncated."""
 
 
 class ClientCounts:
@@ -112,7 +113,7 @@ class Metrics:
         """The time when decoding of the request in progress began. Handling and encoding follow at once."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return a route that counts its requests, from their decoding to the encoding of their responses."""
+        """Wrap a route to count its requests and their latency, from decoding to the encoded response."""
         counts = self.apis.setdefault(route.key, ApiCounts())
         handle = route.handle
 
@@ -141,12 +142,12 @@ class Metrics:
         )
 
     def begin(self, size: int) -> None:
-        """Note that the decoding of a request of `size` bytes begins."""
+        """Record that the decoding of a request of `size` bytes begins now."""
         self._size = size
         self._began_s = time.perf_counter()
 
     def end(self, size: int, counts: ApiCounts) -> None:
-        """Count the answer to the request in progress, of `size` bytes, and its latency."""
+        """Count the response to the current request, which has `size` bytes, and its latency."""
         seconds = time.perf_counter() - self._began_s
         counts.bytes_out += size
         counts.add_latency(seconds)
@@ -197,7 +198,7 @@ class _CountingEncoder:
 
 
 class MeteredServer(Protocol):
-    """The part of a server that metrics and health read."""
+    """The attributes of a server that metrics and health read."""
 
     node: Node
     accepted: int
@@ -297,7 +298,7 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
 
 
 def _clients(clients: ClientIdCounters) -> Iterator[_Family]:
-    """Yield the metrics of each client id: requests, bytes and seconds."""
+    """Yield the metrics of each client id: requests, bytes, and seconds of latency."""
     counted = [(label_value(name), counts) for name, counts in sorted(clients.counts.items())]
     for what, text in (
         ("requests", "Requests with a client id."),
@@ -360,7 +361,7 @@ def _logins(securities: Mapping[str, ListenerSecurity]) -> Iterator[_Family]:
 
 
 def _logs(server: MeteredServer) -> Iterator[_Family]:
-    """Yield the metrics of topics, partitions and open logs. Logs not used since the start stay closed."""
+    """Yield the metrics of topics, partitions and open logs. Logs that are closed stay closed."""
     cluster = server.node.cluster
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
     partitions = sum(len(topic.partitions) for topic in cluster.topics.values())

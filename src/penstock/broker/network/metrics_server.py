@@ -1,4 +1,4 @@
-"""An HTTP server with a few pages, ``/metrics`` and ``/health`` among them. It answers GET and HEAD only."""
+"""An HTTP server for a few pages, such as ``/metrics`` and ``/health``. It answers GET and HEAD only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
-"""The most seconds that a request may take to arrive."""
+"""The maximum seconds that a request may take to arrive."""
 
 CONNECTIONS_MAX = 32
-"""The most connections at a time; more are closed. Monitoring needs one or two."""
+"""The maximum number of open connections; further ones are closed. Monitoring needs one or two."""
 
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,7 +34,7 @@ class Page(NamedTuple):
     text: Callable[[], str]
     type: str = PROMETHEUS
     is_ready: Callable[[], bool] | None = None
-    """Returns True for status 200, False for status 503; None for a page that always has status 200."""
+    """A function that returns True for status 200, False for status 503. None: the status is always 200."""
 
 
 class MetricsServer:

@@ -1,7 +1,7 @@
 """The asyncio part of the broker: the listening sockets, their connections, and the timers.
 
-Everything runs in one event loop. Handlers produce the responses. This module decides which connection is
-served next, which connection gets memory, and which connection is closed.
+Everything runs in one event loop. Handlers produce the responses. This module decides which connections get
+memory and which are closed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 SCRATCH_BYTES = 64 << 10
-"""The size of the buffer that every connection reads into first; small requests are handled in it."""
+"""The size of the shared buffer that every connection reads into first; small requests are handled in it."""
 
 BACKLOG_MIN = 512
-"""The least backlog of a listening socket. Clients that find the backlog full try again after a second."""
+"""The minimum backlog of a listening socket. A client's TCP retries after a second if the backlog is full."""
 
 WAITING_FACTOR = 16
-"""The memory of a waiting request as a multiple of its size: each number of the request is an object."""
+"""The factor by which a waiting request takes more memory than its bytes: each number in the request is a
+Python object."""
 
 WAITING_BYTES_SMALL = 4 << 10
 """Requests up to this size in bytes may always wait. `max.connections` limits their number."""
@@ -49,13 +50,14 @@ HOUSEKEEPING_S = 1.0
 """Seconds between two rounds of housekeeping: idle connections, logs, groups, the checkpoint."""
 
 DUE_ROUNDS_MAX = 100
-"""The most rounds of due requests in one turn of the event loop. A round can make further requests due."""
+"""The maximum number of rounds of due requests in one turn of the event loop. A round can make further
+requests due."""
 
 DUE_AGAIN_S = 0.1
-"""The pause in seconds before due requests are taken again, after an exception while they were taken."""
+"""The seconds after which the server runs due requests again, if an exception interrupted it."""
 
 SHUTDOWN_GRACE_S = 2.0
-"""The most seconds that a clean shutdown waits for responses that are being sent."""
+"""The maximum seconds that a clean shutdown waits for responses that are being sent."""
 
 _SOCKET_BUFFERS = (
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
@@ -64,7 +66,7 @@ _SOCKET_BUFFERS = (
 
 
 class Server:
-    """Serves one node on its listeners.
+    """Serves one node (a broker without sockets) on its listeners.
 
     Raises:
         ConfigError: `advertised.listeners` is malformed.
@@ -103,9 +105,9 @@ class Server:
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
         self.is_stopping = False
         self._has_ended = False
-        """True after the end, when no timer and no waiting request is run any more."""
+        """True after the server has stopped: it then runs no timers and no waiting requests."""
         self.accepted = 0
-        """The number of connections so far, including refused ones."""
+        """The number of connections that the server has accepted since its start, including refused ones."""
         self.refused = 0
         """The number of connections refused because of a limit."""
         self._acceptors: list[Acceptor] = []
@@ -280,7 +282,7 @@ class Server:
         self.loop.set_exception_handler(None)
 
     def _end_timers(self) -> None:
-        """Cancel all timers: after a restart the same files belong to another server on the same loop."""
+        """Cancel all timers, because after a restart another server on the same loop uses the same files."""
         self._has_ended = True
         for timer in (self._deadline_timer, self._housekeeping_timer):
             if timer is not None:
@@ -297,7 +299,7 @@ class Server:
 
     @property
     def waiting_connections(self) -> int:
-        """The number of listeners that hold back a connection because of a limit of connections or rates."""
+        """The number of listeners that delay a connection because of a limit of connections or their rate."""
         return sum(acceptor.holds_connection for acceptor in self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------
@@ -347,7 +349,7 @@ class Server:
             self._look_for_room()
 
     def _heed_limits(self) -> None:
-        """Apply limits that may have changed: close the idlest excess connections, accept waiting ones."""
+        """Apply connection limits that may have changed: close idle connections, or accept waiting ones."""
         for connection in self._quotas.excess(sorted(self.connections, key=_active_at)):
             connection.close("there are more connections than max.connections")
         self._look_for_room()
@@ -357,7 +359,7 @@ class Server:
             acceptor.look_for_room()
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close connections until `size` bytes can be lent, those that have sent nothing for longest first.
+        """Close connections, the longest silent first, until a buffer of `size` bytes is free.
 
         Return False if `asking` itself was closed.
         """
@@ -379,7 +381,7 @@ class Server:
         return True
 
     def let_go(self, size: int) -> None:
-        """Stop counting `size` bytes that `hold` counted."""
+        """Subtract `size` bytes that `hold` has counted: the request no longer waits."""
         self._waiting_bytes -= size
 
     # --- waiting -----------------------------------------------------------------------------------------
@@ -389,7 +391,7 @@ class Server:
         return self.node.purgatory.park(wait, resume)
 
     def _call_soon(self, action: Callable[[], None]) -> None:
-        """Run `action`, then the requests that it made due, in the loop's thread. Callable in any thread."""
+        """Run `action` in the loop's thread, then the requests that it made due. Any thread may call this."""
 
         def run() -> None:
             with self.node.failures.barrier("callback", "what a thread has finished"):
@@ -399,10 +401,10 @@ class Server:
         self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
-        """Run requests and timers that have become due, and those that become due by them.
+        """Run the requests and timers that are due, and the ones that become due because of these.
 
-        An exception ends the one request or timer that raised it. A call from inside one of them does
-        nothing: the outer call finds what is due, so that a chain of waits does not become a recursion.
+        An exception ends the one request or timer that raised it. A call from inside a request or timer does
+        nothing: the outer call runs what is due, without recursion.
         """
         if self._runs_due or self._has_ended:
             return
@@ -438,7 +440,7 @@ class Server:
             older.cancel()
 
     def clock_moved(self) -> None:
-        """Run what is due now, because the node's clock has been moved."""
+        """Run the requests and timers that are due now, because the node's clock has been moved."""
         if self._has_ended:
             return
         self._keep_house()
@@ -509,12 +511,12 @@ class Server:
             self._checkpoint = None
 
     def _loop_caught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an exception that reached the event loop. The loop continues."""
+        """Log an exception that nothing caught before the event loop. The loop continues."""
         error = context.get("exception") or RuntimeError(context.get("message"))
         self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
-        """Log storage failures. A failure that lasts is logged only once."""
+        """Log storage failures. A failure that persists is logged only once."""
         messages = {str(failure) for failure in failures}
         for message in sorted(messages - self.storage_failures):
             logger.error("%s", message)

@@ -1,4 +1,4 @@
-"""Serving one node for the length of a block, with metrics and Kafka 0.7; its store is closed at the end."""
+"""Runs a server for one node, with metrics and Kafka 0.7, and closes the node's store at the end."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def serving(
     numbers: Iterator[int] | None = None,
     make_node: Callable[..., Node] = Node,
 ) -> AsyncIterator[Server]:
-    """Serve `store` on the running loop for the length of a block, then close the store.
+    """Serve a node with `store` on the running loop for the length of a block, then close the store.
 
-    `interceptors` wrap every handler, the first outermost. `numbers` yields the numbers of connections,
-    from 1 by default. `make_node` is called with the arguments of `Node`; for a member of a cluster, it is
-    another function.
+    `interceptors` wrap every handler, the first outermost. `numbers` yields the numbers of connections, from
+    1 by default. `make_node` creates the node and takes the arguments of `Node`; a cluster passes a function
+    of its own.
     """
     server: Server | None = None
     loop = asyncio.get_running_loop()

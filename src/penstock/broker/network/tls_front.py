@@ -1,7 +1,7 @@
 """TLS between a socket and a `ServedConnection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
 
 The connection is independent of TLS. Ciphertext is read into one buffer that all fronts share and is
-decrypted at once into the connection's own buffer; an idle connection keeps little more than OpenSSL's
+decrypted at once into the connection's own buffer; an idle connection needs little memory besides OpenSSL's
 state. A handshake that fails sends its alert before the socket is closed, and the reason is logged.
 """
 
@@ -112,7 +112,7 @@ class TlsFront(asyncio.BufferedProtocol):
     # --- within ------------------------------------------------------------------------------------------
 
     def _begin_session(self) -> None:
-        """Take the client's principal from its certificate after the handshake, unless SASL follows."""
+        """Set the session's principal from the client's certificate, unless SASL follows."""
         if self._security.listener.has_sasl:
             return
         principal = self._security.principal_of(self._tls.peer_certificate())
@@ -125,7 +125,7 @@ class TlsFront(asyncio.BufferedProtocol):
         self._connection.authenticated()
 
     def _pass_on(self) -> None:
-        """Pass decrypted bytes to the connection, and hold those that the connection has no room for."""
+        """Pass decrypted bytes to the connection, and hold the bytes for which the connection has no room."""
         connection, tls = self._connection, self._tls
         while True:
             if self._held:
@@ -147,7 +147,7 @@ class TlsFront(asyncio.BufferedProtocol):
     def _end_with_the_peer(self) -> None:
         """Answer close_notify and close the socket, once everything received before it has been processed.
 
-        Clients wait for this answer: asyncio's for 30 seconds.
+        Clients wait for this answer; clients with asyncio wait for 30 seconds.
         """
         if self._tls.is_ended and not self._held:
             self.close()

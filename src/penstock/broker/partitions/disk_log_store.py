@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
-"""The names of files that Apache Kafka wrote beside the metadata log, and that a start has to read."""
+"""Matches the names of files beside the metadata log that Apache Kafka wrote, and that a start has to
+read."""
 
 LOGIN_SECRET = "penstock.login.secret"
 """The name of the file with the secret from which the SCRAM salts of nonexistent users are derived."""
@@ -41,7 +42,7 @@ _UNNAMED = ZERO_UUID
 
 
 class DiskStore:
-    """Logs in one or several data directories, which no other process uses meanwhile.
+    """Stores logs in one or several data directories, which this process locks.
 
     `penstock.broker.metadata.stores` checks first that this broker can use the contents.
 

@@ -1,10 +1,10 @@
 """Fetch sessions (KIP-227): a fetcher names its partitions once, then only what has changed.
 
-For every session the broker keeps the request and the last response of each partition, and answers with the
-partitions for which something has changed. A session has an id and an epoch that counts its requests, so that
-neither side mistakes an old request for the next. The number of sessions is limited; a new one replaces an
-idle or a smaller one, or is refused, and the fetcher continues to name everything. A session ends with the
-connection that has begun it: no client continues a session over another connection.
+For every session the broker keeps each partition's request and the offsets of its last response. A response
+has only the partitions that have records or have changed. A session has an id and an epoch that counts its
+requests, so that an old request is not mistaken for the next. The number of sessions is limited. A new
+session replaces an idle or smaller one, or is refused; then the fetcher continues to name all its partitions.
+A session ends with the connection that has begun it: no client continues a session over another connection.
 
 The module works on requests and responses, and does not use logs.
 """
@@ -23,31 +23,32 @@ NO_SESSION = 0
 """The session id of a request without a session."""
 
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
-"""The session epochs of a request without a session, which ends the session that it names, and of a request
-that begins a session."""
+"""FINAL_EPOCH (-1) in a request ends the session that the request names, without a new one. FIRST_EPOCH
+(0) begins a new session."""
 
 _EPOCH_MAX = 2**31 - 1
 
 EVICTION_MS = 120_000
-"""The time in ms after which a new session may replace an idle one or an older, smaller one (Kafka's
-value)."""
+"""The time in ms after which a session may be replaced: if it was idle for so long, or if it is that old
+and smaller than the new session (Kafka's value)."""
 
 SESSION_BYTES, PARTITION_BYTES = 1000, 700
 """The approximate size in memory, in bytes, of a session and of each partition in it."""
 
 SESSIONS_PER_CONNECTION_MAX = 4
-"""The maximum number of sessions of a connection; a further one ends the first. Clients have one session for
+"""The maximum number of sessions of a connection; one more ends the oldest. Clients have one session for
 each fetcher."""
 
 FollowedPartition = tuple[str, bytes, int]
-"""The topic name (empty from Fetch v13 on), the topic id (from v13 on), and the partition number."""
+"""A partition in a fetch session: topic name (empty from Fetch v13 on), topic id (from v13 on), and
+partition number."""
 
 
 class KeptBudget(Protocol):
     """The memory budget for the state that a broker keeps for its clients."""
 
     def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
-        """Register a kind of state, of `size` bytes in memory; `give_up`, if given, evicts a part of it."""
+        """Register a kind of state. `size` returns its bytes in memory; `give_up` evicts a part of it."""
 
     def has_room_for(self, size: int) -> bool:
         """Return True if `size` bytes more fit, after eviction of other kinds of state if necessary."""
@@ -63,7 +64,7 @@ class Followed:
         self.high_watermark = self.log_start_offset = -1
 
     def take_news(self, answer: PartitionData) -> bool:
-        """Record a response; return True if it differs from the one before."""
+        """Record a response; return True if it has records, an error, or offsets that have changed."""
         if answer.error_code:
             # The first answer after the error counts as changed.
             self.high_watermark = -1
@@ -79,7 +80,7 @@ class Followed:
 
 
 class FetchSession:
-    """The partitions that one fetcher reads. `partitions` are in the order in which they are read."""
+    """The partitions that one fetcher reads. `partitions` has them in the order in which they are read."""
 
     __slots__ = ("by_id", "created_ms", "epoch", "id", "partitions", "size_bytes", "used_ms")
 
@@ -122,7 +123,7 @@ class FetchSession:
     def take_news(self, partition: FollowedPartition, answer: PartitionData) -> bool:
         """Record the response for a partition; return True if it has to be sent.
 
-        Partitions that had records are read last the next time, so that all of them get their turn.
+        Partitions that had records are read last the next time, so that no partition is starved.
         """
         followed = self.partitions.get(partition)
         if followed is None:
@@ -140,7 +141,7 @@ class FetchSession:
 class FetchSessions:
     """The fetch sessions of a broker, at most `slots` (`max.incremental.fetch.session.cache.slots`).
 
-    `kept` is the memory budget that they share with other state. `draw_id` returns random
+    `kept` is the memory budget that the sessions share with other state. `draw_id` returns random
     numbers of 32 bits, which become ids that cannot be guessed.
     """
 
@@ -168,7 +169,7 @@ class FetchSessions:
     def begin(
         self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: OwnedSessions
     ) -> FetchSession | None:
-        """Begin a session; return None if there is no room for it, or no partition in it.
+        """Begin a session and return it; return None if there is no room or if `topics` has no partition.
 
         `owned` has the sessions that the connection has begun; the new one is added.
         """
@@ -192,7 +193,7 @@ class FetchSessions:
     def update(
         self, session: FetchSession, topics: list[FetchTopic], forgotten: list[ForgottenTopic], now_ms: int
     ) -> bool:
-        """Apply the next request of a session; return False if the session had to end for lack of memory."""
+        """Apply the next request of a session; return False if the session was ended to save memory."""
         before = session.size_bytes
         session.update(topics, forgotten)
         session.advance(now_ms)
@@ -211,7 +212,7 @@ class FetchSessions:
         return True
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """End an idle session, or else one that is old and smaller; return False if there is none."""
+        """End an idle session, or an old one with fewer than `size` partitions; or return False."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: session.used_ms)

@@ -1,7 +1,7 @@
-"""`LogStore`: where a broker keeps its logs, in memory or in data directories with Kafka's layout.
+"""`LogStore`: interface of a broker's log storage, in memory or in data directories with Kafka's layout.
 
-A `LogStore` opens and deletes the logs of partitions and holds the ids of the broker's data. It
-works on names and numbers of partitions, independent of topics and their settings.
+A `LogStore` opens and deletes the logs of partitions, and has the ids of node, cluster and directories. It
+identifies a partition by topic name and number.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ NOT_REGISTERED = -1
 
 
 class UnflushedLog(NamedTuple):
-    """A log that must be flushed up to some offset: `pending.sync` may run in another thread."""
+    """A log that must be flushed before a checkpoint; `pending.sync` does this, in any thread."""
 
     log: Log
     pending: PendingFlush
 
 
 class LogStore(Protocol):
-    """The logs of a broker. Failures of the disk are raised as `StorageError`."""
+    """Stores the logs of a broker. Failures of the disk are raised as `StorageError`."""
 
     node_id: int
     cluster_id: str
     directory_id: bytes
     was_clean: bool
-    """True if the broker that used these logs last has closed them."""
+    """True if the last broker that used these logs was shut down cleanly."""
     broker_epoch: int
     """The broker epoch of this node's last registration, for the clean-shutdown file, or `NOT_REGISTERED`."""
     metadata_directory: str | None
     """The data directory that has the metadata log; None if the store is in memory."""
     metadata_files: MetadataFiles | None
-    """The snapshot and the quorum state beside the metadata log, once that is open; None if there are
-    none."""
+    """The snapshot and the quorum state beside the metadata log; None before this log is opened, or
+    without such files."""
     holds_transactions: bool
-    """True if partitions may have transactions: the topic `__transaction_state` exists."""
+    """True if partitions may have transactions, because the topic `__transaction_state` exists."""
 
     def uptime_ms(self) -> int:
-        """Return the monotonic clock, in ms: for schedules, and for how long a producer has been idle."""
+        """Return the monotonic time in ms, for schedules and for measuring the idle time of producers."""
 
     def now_ms(self) -> int:
-        """Return the time of day, in ms since 1970: the time at which a log created now is made."""
+        """Return the time of day in ms since 1970, used as the creation time of new logs."""
 
     def describe(self) -> str:
         """Return a description of the storage, for the line that is printed when the broker is ready."""
@@ -71,13 +71,13 @@ class LogStore(Protocol):
         """Return the directories of the partitions stored at the start, without the metadata log."""
 
     def log_dirs(self) -> Sequence[str]:
-        """Return the directories that hold partitions; a store in memory has one that stands for memory."""
+        """Return the directories that hold partitions; a store in memory returns one placeholder."""
 
     def log_dir_of(self, topic: str, partition: int) -> str:
-        """Return the one of `log_dirs` that holds a partition, or will hold it once it is written to."""
+        """Return the one of `log_dirs` that holds a partition, or that is chosen for its first write."""
 
     def directory_id_of(self, topic: str, partition: int) -> bytes:
-        """Return the id of the directory that holds a partition, or will hold it."""
+        """Return the id of the directory that holds a partition, or that is chosen for its first write."""
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
         """Choose the directory for a partition that is not stored yet."""
@@ -106,16 +106,16 @@ class LogStore(Protocol):
         """Return the producer snapshots of an open partition, or None if the log is in memory."""
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
-        """Delete the data of a partition, if there are any. The log must be closed."""
+        """Delete the data of a partition, if the partition has any. Its log must be closed."""
 
     def login_secret(self) -> bytes:
-        """Return a random secret that is stored with the data and never sent to a client."""
+        """Return a random secret that is stored with the data. No client ever gets it."""
 
     def side_directory(self, name: str) -> str:
-        """Return a directory for other data than partitions, which is kept as long as the partitions are."""
+        """Return a directory for data other than partitions' logs, which lasts as long as the logs."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Yield a description of each file that was missing at the start, and empty strings in between.
+        """Yield a description of each file that was missing at the start, and "" after each other step.
 
         Any thread may use the iterator. `known` returns True if a partition is in the metadata.
         """
@@ -123,24 +123,24 @@ class LogStore(Protocol):
     def missing(self) -> list[StorageError]:
         """Return an error for each log that was removed or moved since it was opened.
 
-        Such logs are not written any more.
+        Removed or moved logs accept no more writes.
         """
 
     def begin_checkpoint(self) -> Sequence[UnflushedLog]:
         """Return the logs that must be forced to disk before a checkpoint can be written."""
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
-        """Write recovery points: a start after a crash need not check what is below them."""
+        """Write the recovery points: after a crash, a start does not check the records below them."""
 
     def close(self) -> None:
         """Force everything to disk, mark the shutdown as clean, and release the directory."""
 
     def abandon(self) -> None:
-        """Release everything as a killed process would: nothing is forced to disk or marked."""
+        """Release everything as a killed process would, without flushes or the clean-shutdown file."""
 
 
 class MemoryStore:
-    """Logs in memory, which exist as long as this object."""
+    """Stores logs in memory; they exist as long as this object."""
 
     was_clean = True
 
@@ -169,11 +169,11 @@ class MemoryStore:
         return "memory"
 
     def partitions(self) -> Iterator[tuple[str, int]]:
-        """Yield nothing: the metadata log, which is in this store as well, has the partitions."""
+        """Yield nothing: the metadata log, which this store keeps in memory too, lists the partitions."""
         return iter(())
 
     def directories(self) -> Sequence[str]:
-        """Return no directories: logs in memory are not searched for producer ids at a start."""
+        """Return no directories: at a start, logs in memory are not searched for producer ids."""
         return ()
 
     def log_dirs(self) -> Sequence[str]:
@@ -248,10 +248,10 @@ class MemoryStore:
         """Do nothing: the logs do not outlive this process."""
 
     def close(self) -> None:
-        """Keep the logs: another broker may be started on this store."""
+        """Keep the logs in memory, so that another broker can be started on this store."""
 
     def abandon(self) -> None:
-        """Keep the logs, like the disk of a machine on which the process was killed."""
+        """Keep the logs in memory, as a disk keeps them when a process is killed."""
 
 
 def log_config(config: TopicConfig) -> LogConfig:

@@ -27,7 +27,8 @@ class MetadataFiles:
         self._directory = directory
         self._node_id = node_id
         self.snapshot: SnapshotContents | None = None
-        """The snapshot with the state below its own end offset; None if the log is complete without it."""
+        """The snapshot of the metadata below its end offset; None if the log needs no snapshot, since it
+        begins with offset 0."""
         self._state = self._read_state()
 
     def begin_log(self) -> None:
@@ -44,7 +45,7 @@ class MetadataFiles:
         """Find the newest snapshot that a log with these offsets continues.
 
         Raises:
-            StorageError: there is no such snapshot, and the log does not begin with offset 0.
+            StorageError: no snapshot fits, and the log does not begin with offset 0.
         """
         self.snapshot = newest_whole(self._directory, start_offset, end_offset)
         if self.snapshot is None and start_offset > 0:

@@ -1,13 +1,13 @@
-"""`Openings`: limits the share of the broker's time that the opening of logs takes.
+"""`Openings`: limits the part of the broker's time that is spent on opening logs.
 
-A log is opened, or created, by the first request that uses it: about a millisecond, and more after a crash.
-One request may name thousands. So the time that openings take is a debt, which the time between two openings
-pays back. While the debt is the allowed share of a whole second, requests for partitions that are not open
-yet get NOT_LEADER_OR_FOLLOWER (6), after which clients ask again. One log is opened in any second, however
-long that takes. A message in the log says that partitions wait, once a minute.
+The first request for a partition opens or creates its log. This takes about a millisecond, and more after a
+crash, and one request may name thousands of partitions. So the time spent on openings is counted as a debt,
+which shrinks in the time between openings. While the debt is `penstock.log.open.ms.max` or more, requests for
+partitions whose logs are not open get NOT_LEADER_OR_FOLLOWER (6), after which clients retry. At least one log
+is opened in any second, however long that takes. At most once a minute, the broker logs that partitions wait.
 
-Since the debt is paid back continuously, a client that uses one new topic after another is not refused: its
-waits for responses leave time for other clients.
+A client that uses one new topic after another is not refused, because the debt shrinks while the client waits
+for responses.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SAID_EVERY_S = 60.0
 
 
 class Openings:
-    """A context manager around the opening of one log. At most `at_most_ms` of each second are spent."""
+    """A context manager around the opening of each log, which limits openings to `at_most_ms` per second."""
 
     def __init__(self, clock: Clock, at_most_ms: int) -> None:
         self._clock = clock
         self._at_most_s = at_most_ms / 1000
         self._unpaid_s = 0.0
-        """The debt in seconds: the time that openings have taken, less what has been paid back."""
+        """The debt in seconds: the time spent on openings, less the reductions since then."""
         self._ended = self._began = clock.monotonic()
         self._said_at: float | None = None
 
@@ -59,7 +59,7 @@ class Openings:
         self._unpaid_s = min(self._unpaid_s + self._ended - self._began, 2 * self._at_most_s)
 
     def _pay_back(self, now: float) -> None:
-        """Reduce the debt by the time since the last opening or refusal."""
+        """Reduce the debt in proportion to the time since the last opening or refusal."""
         others_s = 1 - self._at_most_s
         passed_s = now - self._ended
         self._ended = now
@@ -69,7 +69,7 @@ class Openings:
             self._unpaid_s = max(0.0, self._unpaid_s - passed_s * self._at_most_s / others_s)
 
     def _say(self, now: float) -> None:
-        """Log that partitions wait, since clients only notice that their requests take long."""
+        """Log that partitions wait, at most once a minute; clients only notice that requests take long."""
         if self._said_at is not None and now - self._said_at < SAID_EVERY_S:
             return
         self._said_at = now

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Commitment:
-    """The records that a partition has when this object is created, under its leader at that time."""
+    """Checks if the records that a partition has when this object is created become committed or lost."""
 
     __slots__ = ("_lost_at", "_replica", "end_offset", "partition")
 
@@ -38,14 +38,14 @@ class Commitment:
 
     @property
     def is_committed(self) -> bool:
-        """True if the high watermark has reached the end of these records."""
+        """True if the high watermark has reached `end_offset`."""
         return self.partition.high_watermark >= self.end_offset
 
 
 def call_when_committed(
     node: Node, partition: Partition, other: Node, action: Callable[[], None]
 ) -> DelayedOperation:
-    """Let node `other` call `action` once the partition's high watermark or its leader changes."""
+    """Call `action` on node `other`, once, when the partition's high watermark or its leader changes."""
 
     def call_soon() -> None:
         other.purgatory.park(Wait((), other.clock.monotonic()), action)

@@ -1,7 +1,8 @@
-"""The partitions of internal topics whose replication a coordinator's response must wait for.
+"""Finds the internal partitions for whose replication a coordinator's response must wait.
 
 A request for a group depends on one partition of `__consumer_offsets`, a request for a transactional id on
-one of `__transaction_state`. A response for several groups or ids has a part for each.
+one of `__transaction_state`, a request for share partitions on `__share_group_state`. A response for several
+of these has a part for each.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, SHARE_STAT
 from penstock.protocol.api_keys import ApiKey
 
 Part: TypeAlias = tuple[str, str, Any]
-"""The internal topic with the state, the group or transactional id, and the part of the response for it."""
+"""The internal topic that stores the state, its key (group, transactional id or share partition), and the
+part of the response for that key."""
 
 
 def _of_group(request: Any, response: Any) -> Iterable[Part]:
@@ -50,7 +52,7 @@ def _of_share_partitions(request: Any, response: Any) -> Iterable[Part]:
 
 
 Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
-"""Returns the parts of a response. It is called with the request and the response."""
+"""A function that is called with a request and its response, and returns the parts of the response."""
 
 COORDINATED: dict[int, Parts] = {
     ApiKey.JOIN_GROUP: _of_group,
@@ -76,5 +78,5 @@ COORDINATED: dict[int, Parts] = {
     ApiKey.ADD_OFFSETS_TO_TXN: _of_id,
     ApiKey.END_TXN: _of_id,
 }
-"""The function that returns the parts of a response, by API. OffsetFetch stores nothing, but is included: it
-must not return offsets that may still be lost."""
+"""A dict from API key to the function that returns the parts of a response. OffsetFetch stores nothing,
+but is included: it must not return offsets that may still be lost."""

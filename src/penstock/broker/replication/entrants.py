@@ -1,8 +1,8 @@
-"""Partitions that a request adds to a transaction, and the wait until that is replicated.
+"""Adds a request's partitions to its transaction, and waits until this addition is replicated.
 
-Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and its
-successor may lack the partition: it would end the transaction without a marker in this partition, and the
-partition's readers would wait for ever. So nothing is written before the addition is committed.
+Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node. If it
+fails before the addition is replicated, its successor ends the transaction without a marker in this
+partition, and the partition's readers wait for ever. So nothing is written before the addition is committed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
 
 Entrant: TypeAlias = tuple[tuple[str, int], int, int]
-"""A partition (topic and index) to add to a transaction, the producer's id, and the producer epoch."""
+"""A partition to add to a transaction: topic, partition number, producer id and producer epoch."""
 
 PATIENCE_S = 5.0
-"""The seconds that a write waits for the coordinator's replicas. Then the response has a retriable error."""
+"""The seconds that a write waits for the coordinator's replicas. After that the response has a retriable
+error."""
 
 STEP_S = 0.001
-"""The interval in seconds between checks of the coordinator. Its commits cause checks as well, but it may be
-on another node, and that node may stop."""
+"""The seconds between checks for the addition. Commits at the coordinator cause checks as well, but its
+node may stop."""
 
 
 def entrants_of_records(
@@ -59,7 +60,7 @@ def entrants_of_records(
 
 
 def entrants_of_offsets(request: Any, version: int, topics: Mapping[str, Any]) -> list[Entrant]:
-    """Return the partition that a TxnOffsetCommit adds to its transaction; an empty list if none."""
+    """Return the partition that a TxnOffsetCommit adds to its transaction, as a list of one or none."""
     topic = topics.get(OFFSETS_TOPIC)
     if version < TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE or topic is None:
         return []
@@ -84,9 +85,9 @@ def enter(
     write: Callable[[], Any],
     refuse: Callable[[], Any],
 ) -> Any:
-    """Wait until the coordinator's replicas have stored the partitions, then return what `write` returns.
+    """Wait until the coordinator's replicas have stored the partitions; return the result of `write`.
 
-    If the replicas do not store them in time, return what `refuse` returns.
+    If the replicas do not store the partitions in time, return the result of `refuse`.
     """
     entry = context.node.membership.entry(request.transactional_id, entrants)
     deadline = context.now + PATIENCE_S
@@ -108,7 +109,7 @@ def enter(
 
 
 def refused_records(request: Any, version: int) -> Any:
-    """Return the response to a Produce whose partitions were not added in time: NOT_ENOUGH_REPLICAS (19)."""
+    """Return the response to a Produce with partitions not added in time: NOT_ENOUGH_REPLICAS (19)."""
     return error_response(ApiKey.PRODUCE, version, request, ErrorCode.NOT_ENOUGH_REPLICAS)
 
 

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 RESTART_S = 0.01
-"""The seconds until a request in flight is replaced by a new one, if it lacks partitions that were added."""
+"""The seconds after which a request in flight is replaced by a new one, if replicas have been added that
+it lacks."""
 
 REST_AFTER_S = 1.0
-"""The seconds without a new record after which a replica moves from the fetcher `active` to `resting`."""
+"""The seconds without a new record after which a replica moves from the fetcher `LeaderFetchers.active` to
+`resting`."""
 
 PATIENCE_S = 1.5
 """The timeout of a response in seconds, beyond the time that the leader may delay it. Kafka waits 30 s
-(`replica.socket.timeout.ms`) on a connection, whose end is visible; a message within a process may be lost
-without a sign."""
+(`replica.socket.timeout.ms`), and a lost connection ends the wait; a message within a process may be lost
+without an error."""
 
 
 class ReplicaFetchSettings(NamedTuple):
@@ -42,11 +44,13 @@ class ReplicaFetchSettings(NamedTuple):
     """The longest time in milliseconds that a leader delays a Fetch with less than `min_bytes` of records."""
     min_bytes: int = 1
     max_bytes: int = 1 << 20
-    """The maximum size in bytes of one partition in a response. A larger batch is sent if it is the first."""
+    """The maximum size in bytes of one partition in a response. A larger batch is sent if it is the first
+    in the response."""
     response_max_bytes: int = 10 << 20
     """The maximum size in bytes of all partitions in a response, with the same exception."""
     backoff_s: float = 0.1
-    """The seconds after an error in which a partition is not fetched; new metadata for it end the pause."""
+    """The seconds for which a partition is not fetched after an error. New metadata of the partition end
+    the pause."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ReplicaFetchSettings:
@@ -67,7 +71,7 @@ class _Asked(NamedTuple):
 
 
 class ReplicaFetcher:
-    """Partitions that one node fetches from one leader, in one request at a time."""
+    """Fetches partitions for one node from one leader node, with one request in flight at a time."""
 
     def __init__(
         self,
@@ -83,12 +87,12 @@ class ReplicaFetcher:
         self._settings = settings
         self._patience_s = settings.wait_max_ms / 1000 + PATIENCE_S
         self.not_before: dict[LocalReplica, float] = {}
-        """The time before which a replica is not fetched again, by replica."""
+        """A dict from replica to the time in seconds before which it is not fetched again."""
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
         self._is_outdated = False
         self.ticket = 0
-        """The number of the last request: responses to earlier ones are ignored."""
+        """The number of the last request. Responses to earlier requests are ignored."""
 
     def add(self, replica: LocalReplica) -> None:
         """Begin to fetch a replica's records from the leader, or restart after a change of its metadata."""
@@ -99,15 +103,15 @@ class ReplicaFetcher:
         self.not_before.pop(replica, None)
 
     def restart(self) -> None:
-        """Send the next request soon, because the one in flight lacks replicas that were added.
+        """Send the next request soon, because the request in flight lacks replicas that were added.
 
-        A leader may delay the response to the one in flight by `wait_max_ms`. The response is ignored once
-        the next request is sent.
+        The leader may delay the response to the request in flight by `wait_max_ms`. When the next request has
+        been sent, that response is ignored.
         """
         self._is_outdated = True
 
     def is_busy(self, now_s: float) -> bool:
-        """Return True while a response is awaited."""
+        """Return True while a request is in flight that is not counted as lost."""
         return self._asked_at is not None and now_s < self._asked_at + self._waits_s
 
     @property
@@ -178,7 +182,7 @@ class ReplicaFetcher:
     ) -> list[LocalReplica]:
         """Handle the response to the current request; return the replicas whose logs have changed.
 
-        `moved` is called with each replica whose high watermark has moved.
+        `moved` is called with each replica whose high watermark has changed.
         """
         self._asked_at = None
         changed: list[LocalReplica] = []
@@ -235,18 +239,18 @@ class ReplicaFetcher:
             self.not_before[replica] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
-        """Return when the next request may be sent, or the response counts as lost; None for never."""
+        """Return the time to send the next request or to count the response as lost; None for never."""
         if self._asked_at is not None:
             return self._asked_at + self._waits_s
         return min(self.not_before.values(), default=None)
 
 
 class LeaderFetchers:
-    """The replicas of a node that follow one leader: one fetcher for those with traffic, one for the others.
+    """Fetches a node's replicas from one leader: one fetcher for replicas with traffic, one for others.
 
     A request contains all partitions of its fetcher, and the leader processes each. With a single fetcher,
-    every new record would make the leader process all partitions that the node follows. If two requests
-    contain a partition for a moment, only the response to its present fetcher is used.
+    every new record would make the leader process all partitions that the node follows. If requests of both
+    fetchers contain a partition for a moment, only the response to its present fetcher is used.
     """
 
     def __init__(
@@ -258,9 +262,9 @@ class LeaderFetchers:
     ) -> None:
         """Prepare to fetch from `leader`. `throttle` limits the bytes for replicas that are not in sync."""
         self.active = ReplicaFetcher(node_id, leader, settings, throttle)
-        """Fetches the replicas that are new, or whose logs have changed lately."""
+        """The fetcher of the replicas that are new or whose logs have changed recently."""
         self.resting = ReplicaFetcher(node_id, leader, settings, throttle)
-        """Fetches the other replicas."""
+        """The fetcher of the replicas whose logs have not changed for `REST_AFTER_S`."""
         self._changed_s: dict[LocalReplica, float] = {}
         """The time at which each replica of `active` was added, or its log changed last."""
 

@@ -1,4 +1,4 @@
-"""The progress of a partition's followers as the leader records it, which gives high watermark and ISR.
+"""A leader's record of its followers' progress, from which it computes high watermark and ISR.
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller. The rules are those of
 Apache Kafka 3.7 and later (KIP-101, KIP-497, KIP-841, KIP-903).
@@ -31,8 +31,8 @@ class FollowerProgress:
         self.start_offset = UNKNOWN
         """The follower's log start offset at its last fetch; -1 before its first fetch."""
         self.told_start_offset = UNKNOWN
-        """The leader's log start offset in the last response: a newer one is sent without waiting for
-        records."""
+        """The leader's log start offset in the last response to the follower. A higher one is sent at
+        once, without waiting for records."""
         self.caught_up_s = caught_up_s
         """The last time at which the follower had all records (Kafka's `lastCaughtUpTimeMs`)."""
         self.fetched_s = NEVER
@@ -53,7 +53,7 @@ class Followers:
         self.leader = leader
         self.epoch_start = epoch_start
         self.in_sync = tuple(in_sync)
-        """The ISR that the controller has written."""
+        """The ISR in the controller's metadata."""
         self.pending = False
         """True while a proposed ISR awaits the controller's decision; there is at most one."""
         self.joining: int | None = None
@@ -62,7 +62,7 @@ class Followers:
         self.assign(replicas, now_s)
 
     def assign(self, replicas: Iterable[int], now_s: float) -> None:
-        """Set the replicas of the metadata; followers that remain keep their progress."""
+        """Set the assigned replicas from the metadata; followers that stay assigned keep their progress."""
         known = self._by_id
         self._by_id = {
             each: known.get(each) or FollowerProgress(now_s if each in self.in_sync else NEVER)
@@ -71,13 +71,13 @@ class Followers:
         }
 
     def changed(self, in_sync: Sequence[int]) -> None:
-        """Set the ISR that the controller has written, which settles the pending proposal."""
+        """Set the ISR from the controller's metadata; this ends the pending proposal."""
         self.in_sync = tuple(in_sync)
         self.pending = False
         self.joining = None
 
     def get(self, replica: int) -> FollowerProgress | None:
-        """Return the follower with this id, or None if it is no replica."""
+        """Return the progress of the follower with this broker id, or None if it is not a follower."""
         return self._by_id.get(replica)
 
     def items(self) -> Iterable[tuple[int, FollowerProgress]]:
@@ -87,7 +87,7 @@ class Followers:
     def fetched(
         self, replica: int, offset: int, start_offset: int, broker_epoch: int, end_offset: int, now_s: float
     ) -> bool:
-        """Record a fetch from `offset`, below which the follower has all records.
+        """Record a follower's fetch from `offset`, below which the follower has all records.
 
         Returns True if the follower's log start or end offset has changed. `end_offset` is the leader's
         present log end offset.
@@ -106,7 +106,7 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return True, once, if the follower must be sent `start_offset`, the leader's raised log start."""
+        """Return True, once, if `start_offset`, the leader's raised log start, must be sent to a follower."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset
@@ -126,10 +126,11 @@ class Followers:
         now_s: float,
         is_eligible: Callable[[int], bool],
     ) -> int:
-        """Return the high watermark, never below `present`.
+        """Return the high watermark, which is at least `present`.
 
-        It is the smallest log end of the leader, of all replicas in the ISR or joining it, and of all others
-        that have caught up within `lag_s` seconds. With fewer than `minimum` in-sync replicas it stays.
+        It is the smallest log end offset of the leader, of the replicas in the ISR or joining it, and of all
+        further replicas that have caught up within `lag_s` seconds. With fewer than `minimum` in-sync
+        replicas it stays at `present`.
         """
         if len(self.in_sync) < minimum:
             return present
@@ -157,10 +158,10 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int, start_offset: int) -> bool:
-        """Return True if a replica outside the ISR has all committed records, and has reached this epoch.
+        """Return True if a replica outside the ISR has all committed records, and all of earlier epochs.
 
-        Its log has to begin at the leader's `start_offset` or later: as a leader it would bring back records
-        that were deleted while it was away.
+        Its log has to begin at the leader's `start_offset` or later. Otherwise, as a leader, the replica
+        would bring back records that were deleted while it was away.
         """
         follower = self._by_id.get(replica)
         return (

@@ -1,8 +1,8 @@
-"""`ReplicationGate`: the interceptor of replication: which node may serve a request, and when it is answered.
+"""`ReplicationGate`: the interceptor that serves followers, and delays responses until replication.
 
 It is the interceptor nearest to the handlers; a broker without a cluster does not have it. Handlers append
-and read as without replication; the gate delays the response until the in-sync replicas have what was
-written.
+and read as without replication; the gate delays the response until the in-sync replicas have the written
+records.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
 CONSUMER_REPLICA = -1
-"""The replica id of clients."""
+"""The replica id in requests of clients, as opposed to followers."""
 
 OFFSET_NOT_AVAILABLE_SINCE = 5
 
@@ -64,13 +64,13 @@ STEP_S = 0.005
 """The seconds between checks while an offset request of version 0 waits for a coordinator on another node."""
 
 RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
-"""The accepted values of `replica.selector.class` (KIP-392): both are names of the one selector."""
+"""The accepted values of `replica.selector.class` (KIP-392), two names of one selector."""
 
 
 class ReplicationGate:
     """The replication interceptor of one node.
 
-    If `selects_by_rack` is True, it sends consumers to replicas in their rack.
+    If `selects_by_rack` is True, the gate redirects consumers to replicas in their rack.
     """
 
     def __init__(self, member: ClusterMember, *, selects_by_rack: bool) -> None:
@@ -204,7 +204,7 @@ class ReplicationGate:
         return False
 
     def _preferred(self, partition: Partition, rack: str, offset: int) -> int:
-        """Return the replica in a client's rack that it should read from, or -1 to stay with the leader."""
+        """Return the replica in a client's rack from which the client should read, or -1 for the leader."""
         followers, brokers = replica_of(partition).followers, self._member.brokers.by_id
         here = brokers.get(self._member.node_id)
         if followers is None or not rack or here is None or here.rack == rack:
@@ -321,7 +321,7 @@ class ReplicationGate:
     # --- coordinators ------------------------------------------------------------------------------------
 
     def commit_in_transaction(self, inner: Handler) -> Handler:
-        """Return a handler that stores offsets once their partition is added to the transaction."""
+        """Return a handler that stores offsets when their partition has been added to the transaction."""
         stored = self.coordinate(inner, COORDINATED[ApiKey.TXN_OFFSET_COMMIT])
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -351,9 +351,9 @@ class ReplicationGate:
     def at_any_broker(self, inner: Handler, stored: Handler) -> Handler:
         """Return a handler with which every broker serves version 0 of OffsetCommit and OffsetFetch.
 
-        A client of Kafka 0.8.0 or 0.8.1 cannot look up a coordinator: its offsets were in ZooKeeper, within
-        reach of any broker. `inner` handles the request on the coordinator's node; `stored` handles it on
-        this node, and waits until the outcome is replicated.
+        A client of Kafka 0.8.0 or 0.8.1 cannot look up a coordinator: it kept its offsets in ZooKeeper, and
+        any broker could reach them. `inner` handles the request on the coordinator's node; `stored` handles
+        it on this node, and waits until the outcome is replicated.
         """
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -364,10 +364,11 @@ class ReplicationGate:
         return handle
 
     def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts, losses: int) -> Any:
-        """Return the response, or a `Wait` until the state that it depends on is replicated.
+        """Return the response, or a `Wait` until the coordinator state behind it is replicated.
 
-        `losses` is the value of the member's `losses` before the request was handled: if this node has lost
-        the leadership since, stored state may be lost, and its part of the response gets an error.
+        `losses` is the value of the member's `losses` before the request was handled: if this node has lost a
+        leadership since, stored state may be lost, and the part of the response that depends on that state
+        gets an error.
         """
         member = self._member
         unreplicated, has_lost = member.unreplicated, member.losses != losses
@@ -414,7 +415,7 @@ class WrittenRecords:
 
     @property
     def is_done(self) -> bool:
-        """Return True if the wait is over; the response then has its outcome."""
+        """Return True if the wait is over; after a failure the response then has an error."""
         partition = self.partition
         if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -427,7 +428,7 @@ class WrittenRecords:
 
     @property
     def keys(self) -> list[object]:
-        """Return the purgatory keys that this wait depends on."""
+        """Return the purgatory keys whose notification ends or continues this wait."""
         return [(self.partition, "committed")]
 
     def fail(self, code: ErrorCode) -> None:
@@ -437,15 +438,15 @@ class WrittenRecords:
             self._answer.base_offset = -1
 
     def time_is_up(self) -> None:
-        """Set the error for a timeout in the partition's part of the response."""
+        """Set the timeout error in the partition's part of the response."""
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class CountedRecords(WrittenRecords):
-    """Records of one partition that a number of in-sync replicas must have: 0.8's acks above 1.
+    """Records that a number of in-sync replicas must have before the response: Kafka 0.8's acks above 1.
 
-    The wait ends when all in-sync replicas have the records, even if they are fewer. The documentation of the
-    protocol says so; Kafka 0.8 itself let the request time out.
+    The wait ends when all in-sync replicas have the records, even if they are fewer. This follows the
+    documentation of the protocol; Kafka 0.8 itself let such a request time out.
     """
 
     __slots__ = ("_acks",)
@@ -456,7 +457,7 @@ class CountedRecords(WrittenRecords):
 
     @property
     def keys(self) -> list[object]:
-        """Return the purgatory keys of this wait: a fetch of a follower, or a change of the leader."""
+        """Return the purgatory keys of this wait: for a follower's fetch, and for a change of the leader."""
         return [(self.partition, "committed"), (self.partition, "fetched")]
 
     @property
@@ -488,7 +489,7 @@ class _State(WrittenRecords):
 
 
 class _Replicating:
-    """A response that waits for the high watermarks of partitions."""
+    """A response that waits until the high watermarks of some partitions reach the written records."""
 
     def __init__(
         self, waiting: list[Any], deadline: float, context: Context[Any], answer: Callable[[], Any]
@@ -554,7 +555,7 @@ class _AtCoordinator:
 
 
 def _comes_later(response: Any) -> bool:
-    """Return True if a response about offsets has the error of a node that is still becoming coordinator."""
+    """Return True if a response about offsets has the error of a coordinator that is not ready yet."""
     return any(part.error_code in _COMES_LATER for topic in response.topics for part in topic.partitions)
 
 
@@ -571,7 +572,7 @@ def set_errors(answer: Any, code: int) -> None:
 
 
 def _then(outcome: Any, then: Callable[[Any], Any]) -> Any:
-    """Call `then` with a response, now or after waits; return its result, which may be a `Wait`."""
+    """Call `then` with a response, after any waits for it; return the result of `then`, or a `Wait`."""
     if type(outcome) is Wait:
         later = outcome.answer
         assert later is not None

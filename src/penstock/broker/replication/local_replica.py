@@ -27,7 +27,7 @@ logger = logger_named("penstock.broker")
 
 
 class ReplicaHost(Protocol):
-    """The parts of a node that its replicas use."""
+    """The interface of a node for its `LocalReplica` objects."""
 
     node_id: int
     lag_s: float
@@ -42,27 +42,27 @@ class ReplicaHost(Protocol):
         """Return True if a replica may be in the ISR, according to the metadata of this node."""
 
     def committed(self, replica: LocalReplica) -> None:
-        """Wake waiting requests: the high watermark has moved, or another node leads the partition."""
+        """Wake waiting requests, because a high watermark has advanced or a leader has changed."""
 
     def begun(self, partition: Partition) -> None:
-        """Answer followers that wait at a partition at once, to send them its raised log start offset."""
+        """Answer the waiting fetches of followers at once, with the partition's raised log start offset."""
 
     def written(self, partition: Partition) -> None:
-        """Record that a partition has just-appended records that are not replicated yet."""
+        """Record that a partition has newly appended records, which are not replicated yet."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """Return the high watermark that was saved before this start, or 0."""
+        """Return the partition's high watermark saved before this start of the node, or 0."""
 
 
 def replica_of(partition: Partition) -> LocalReplica:
-    """Return the local replica of a cluster's partition."""
+    """Return the `LocalReplica` of a partition on a cluster node."""
     replica = partition.replication
     assert isinstance(replica, LocalReplica)
     return replica
 
 
 class LocalReplica:
-    """The replica of one partition on one node of a cluster."""
+    """The replica of one partition on one node of a cluster, as leader, follower or neither."""
 
     __slots__ = (
         "_host",
@@ -83,27 +83,28 @@ class LocalReplica:
         """The progress of the followers; None if this node does not lead the partition."""
         self.led_before = -1
         """The leader epoch in which this node led before it was restarted; -1 if it did not lead. The node
-        leads only in a later epoch, because ISR proposals from before the restart may still be written."""
+        leads only in a later epoch, because the controller may still write ISR proposals from before the
+        restart."""
         self.lost_at = 0
-        """The host's `losses` just after this node last lost the leadership; 0 if it never did. Uncommitted
-        records from before that may be lost."""
+        """The value of the host's `losses` just after this node last lost the leadership of the partition;
+        0 if it never did. Records that were uncommitted then may be lost."""
         self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log a storage error that keeps this replica from leading and following; skip a repeated one."""
+        """Log a storage error that stops this replica; do not log an error again that repeats."""
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)
             logger.error("%s cannot be followed: %s", self.partition, error)
 
     def well(self) -> None:
-        """Note that the replica leads or follows, so that the next error is logged again."""
+        """Record that the replica works, so that the next error is logged even if it is an old one."""
         self._trouble = ""
 
     def follow(self, image: PartitionImage) -> None:
-        """Apply leader and replicas of the metadata, and begin or stop leading.
+        """Apply the leader and replicas in the metadata; begin or stop leading.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -136,7 +137,7 @@ class LocalReplica:
     def _forget_uncommitted(self) -> None:
         """Truncate the log to the high watermark, since formats before magic 2 have no leader epochs.
 
-        Apache Kafka did the same before KIP-101.
+        Apache Kafka did this before KIP-101.
         """
         partition = self.partition
         if len(partition.replicas) > 1 and partition.has_log:
@@ -194,7 +195,7 @@ class LocalReplica:
             partition.place_watermarks(log, max(saved, log.start_offset))
 
     def look_at_followers(self) -> None:
-        """Raise the high watermark to what the in-sync replicas have, and wake requests that wait for it."""
+        """Raise the high watermark to what all in-sync replicas have; wake requests that wait for it."""
         partition = self.partition
         followers, log = self.followers, partition.open_log
         if followers is None or log is None:
@@ -213,12 +214,12 @@ class LocalReplica:
             host.committed(self)
 
     def begun(self) -> None:
-        """Answer waiting followers at once after the log start was raised, so that they raise theirs."""
+        """Answer waiting followers at once, because the log start was raised and they must raise theirs."""
         self._host.begun(self.partition)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, as of their last fetches."""
+        """The smallest log start offset of the live replicas, according to their last fetches."""
         start_offset = self.partition.log_start_offset
         if self.followers is None:
             return start_offset
@@ -228,7 +229,7 @@ class LocalReplica:
     def is_settled(self) -> bool:
         """Return True if the high watermark has reached the start of the leader's epoch.
 
-        Before that the latest offset is unknown.
+        Before that the latest committed offset is uncertain.
         """
         return self.followers is None or self.partition.high_watermark >= self.followers.epoch_start
 
@@ -248,7 +249,7 @@ class LocalReplica:
 
     @property
     def fetch_position(self) -> tuple[int, int]:
-        """Return the offset to fetch from, and the epoch of the record before it, or -1.
+        """Return the offset to fetch from, and the leader epoch of the record before it (-1: none).
 
         Raises:
             StorageError: the log cannot be opened.
@@ -257,9 +258,9 @@ class LocalReplica:
         return log.end_offset, log.leader_epochs.latest
 
     def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
-        """Append batches of the leader, and set its high watermark and log start offset.
+        """Append batches from the leader, and adopt the leader's high watermark and log start offset.
 
-        Returns True if the high watermark has moved.
+        Returns True if the high watermark has changed.
 
         Raises:
             StorageError: the log cannot be written, or the batches do not continue it.
@@ -297,12 +298,12 @@ class LocalReplica:
         return partition.high_watermark != before
 
     def truncate(self, epoch: int, end_offset: int) -> int:
-        """Cut the records that the leader does not have; return the new log end.
+        """Remove the records that the leader does not have; return the new log end offset.
 
         `epoch` and `end_offset` are the diverging epoch in the leader's Fetch response.
 
         Raises:
-            StorageError: the log cannot be cut.
+            StorageError: the log cannot be truncated.
         """
         log = self.partition.log
         entries = log.leader_epochs.entries

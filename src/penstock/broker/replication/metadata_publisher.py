@@ -1,7 +1,8 @@
 """`MetadataPublisher`: applies the controller's metadata records to one node of a cluster.
 
-The node's partitions then lead or follow as the records say. Requests to this node do not change its metadata
-directly: the controller writes records first, and they are applied here in the order of the metadata log.
+The node's partitions lead or follow according to these records. Requests to this node do not change its
+metadata directly: the records are written to the metadata log first, and then applied in the order of the
+log.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class MetadataPublisher:
     """Applies metadata records to a node until it stops, and creates the `LocalReplica` of each partition."""
 
     follows = False
-    """True once partitions act on their metadata. It is False while the records from before the start are
-    applied: only the last state of a partition counts, and the node must not resume, even for a moment, a
-    leadership that has ended."""
+    """True once partitions act on their metadata. It is False while the node applies the records from
+    before its start: only the last state of a partition counts, and the node must not resume a leadership
+    that has ended."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class MetadataPublisher:
         authority: Authority,
         records: Sequence[Message],
     ) -> None:
-        """Build the node's metadata from `records`, which are all records that exist when the node starts.
+        """Build the node's metadata from `records`: all metadata records at the start of the node.
 
         Raises:
             StorageError: a log cannot be opened.
@@ -110,11 +111,11 @@ class MetadataPublisher:
     # --- as `Replicating` of the cluster -----------------------------------------------------------------
 
     def added(self, partition: Partition) -> None:
-        """Give a new partition its local replica."""
+        """Create the `LocalReplica` of a new partition."""
         partition.replication = LocalReplica(partition, self._host)
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Apply a partition's metadata to it. An error is logged, and `follow_again` tries again."""
+        """Make a partition follow its metadata. An error is logged, and `follow_again` retries."""
         if self.follows:
             try:
                 self._follow_now(partition, image)

@@ -1,8 +1,8 @@
 """ISR proposals of a leader to the controller: collected, and sent in one request at a time. Without I/O.
 
-As in brokers of Apache Kafka (AlterPartition, KIP-497), what is proposed while a request is in flight
-goes with the next one, however many partitions it concerns. Kafka begins again 50 ms after each failure; here
-the pause grows, since all nodes share one event loop with the controller.
+As in brokers of Apache Kafka (AlterPartition, KIP-497), proposals made while a request is in flight are sent
+together in the next request. Kafka retries 50 ms after each failure; here the pause grows, since all nodes
+share one event loop with the controller.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from penstock.broker.replication.local_replica import LocalReplica
 
 CHANGES_MAX = 1_000
-"""The maximum number of partitions in one request: while it is processed, the event loop stands still."""
+"""The maximum number of partitions in one request, because a request blocks the event loop while it is
+processed."""
 
 RETRY_S = 0.05
-"""The pause in seconds after the first failure; it doubles with each further one."""
+"""The pause in seconds after the first failure; it doubles with each further failure."""
 
 RETRY_MAX_S = 1.0
 
 JITTER = 0.2
-"""The random variation of a pause, as a fraction of it: leaders that failed together retry one by one."""
+"""The random variation of a pause, as a fraction of the pause, so that leaders that failed together do not
+retry together."""
 
 ANSWER_S = 1.0
 """The timeout of a response in seconds; it doubles with each failure. Within a process a message may be lost
@@ -38,7 +40,7 @@ ANSWER_MAX_S = 30.0
 """The longest timeout of a response in seconds: `controller.socket.timeout.ms` of Apache Kafka."""
 
 FAILURES_MAX = 10
-"""The upper limit of the failure counter: pauses and timeouts have reached their maximum by then."""
+"""The upper limit of the failure counter. At this count, pauses and timeouts have reached their maximum."""
 
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH)
 """Errors after which a proposal is dropped. After other errors it is repeated until newer metadata of the
@@ -58,21 +60,21 @@ class _Item(NamedTuple):
 
 
 class Spreading(Protocol):
-    """Draws how long a pause is; `random.Random` is one."""
+    """A source of random pauses; `random.Random` is one."""
 
     def uniform(self, least: float, most: float, /) -> float:
-        """Return a number between two others."""
+        """Return a random number between `least` and `most`."""
 
 
 class IsrProposals:
-    """The ISR proposals of a node, at most one pending for each partition."""
+    """The pending ISR proposals of a node, at most one for each partition."""
 
     def __init__(self, node_id: int, random: Spreading) -> None:
         self._node_id = node_id
         self._random = random
         self._unsent: dict[LocalReplica, _Item] = {}
         self._asked: list[_Item] = []
-        """The proposals in the request in flight."""
+        """The proposals in the request that is in flight; empty without one."""
         self._number = 0
         self._answer_by: float | None = None
         """The time at which the response to the request in flight counts as lost; None without a request."""
@@ -102,8 +104,8 @@ class IsrProposals:
     def request(self, broker_epoch: int, now_s: float) -> Proposal | None:
         """Return the next AlterPartition request; None if nothing is pending or it is too early.
 
-        It is too early while an answer is awaited, and in the pause after a failure. `broker_epoch` is that
-        of the node.
+        It is too early while a response is awaited, and in the pause after a failure. `broker_epoch` is the
+        node's own broker epoch.
         """
         if self._answer_by is not None:
             if now_s < self._answer_by:
@@ -145,7 +147,7 @@ class IsrProposals:
         return is_missing
 
     def _fail(self, now_s: float) -> None:
-        """Queue all unanswered proposals again: without a response they may or may not have been written."""
+        """Queue the proposals of the failed request again: without a response their outcome is unknown."""
         again = {item.replica: item for item in self._asked if not item.is_settled}
         self._unsent = {**again, **self._unsent}
         self._end(now_s, has_failed=True)
@@ -160,7 +162,7 @@ class IsrProposals:
         self._failures = min(self._failures + 1, FAILURES_MAX)
 
     def next_turn(self) -> float | None:
-        """Return when to call `request` next, or None if there is nothing to propose."""
+        """Return the time to call `request` next, in seconds, or None if there is nothing to propose."""
         if self._answer_by is not None:
             return self._answer_by
         return self._not_before if self._unsent else None

@@ -1,8 +1,8 @@
-"""`SharedRequest`: sends a request about share partitions to the share coordinator of each.
+"""`SharedRequest`: sends a request about share partitions to their share coordinators.
 
-The share coordinator of a share partition stores its state. The part of the response for a share partition is
-complete once the coordinator's in-sync replicas have the state. If a share partition has no coordinator, the
-request is tried again until it times out.
+A share coordinator stores the state of a share partition. The part of the response for a share partition is
+complete when the coordinator's in-sync replicas have the state. If a share partition has no coordinator, the
+request is retried until it times out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
 
 RETRY_S = 0.05
-"""The seconds until a coordinator is asked again that is about to move, or whose replicas lag."""
+"""The seconds between attempts if a share coordinator is not available yet or its replicas lag."""
 
 _COMES_LATER = (
     ErrorCode.NOT_COORDINATOR,
@@ -33,11 +33,11 @@ _COMES_LATER = (
 
 
 Reach: TypeAlias = "Callable[[int], Node | None]"
-"""Returns a node by its id, or None if it cannot be reached now."""
+"""A function that returns the node with a given id, or None if that node cannot be reached now."""
 
 
 class SharedRequest:
-    """One request to share coordinators. `done` is called once, with the complete response."""
+    """Sends one request to share coordinators. `done` is called once, with the complete response."""
 
     def __init__(self, node: Node, reach: Reach, request: Any, done: Callable[[Any], None]) -> None:
         self._node = node
@@ -46,9 +46,11 @@ class SharedRequest:
         self._done = done
         self._kind = KINDS[request.API_KEY]
         self._left: dict[ShareKey, Any] = dict(keys_of(request))
-        """The parts of the request that no coordinator has accepted yet, by share partition."""
+        """A dict from share partition to its part of the request, for the parts that no coordinator has
+        accepted yet."""
         self._stored: dict[ShareKey, tuple[ShareStateOutcome, Commitment]] = {}
-        """Results that a coordinator has stored but that are not replicated yet, by share partition."""
+        """A dict from share partition to its result, for results that a coordinator has stored but that
+        are not replicated yet."""
         self._outcomes: dict[ShareKey, ShareStateOutcome] = {}
         self._deadline = 0.0
 
@@ -59,7 +61,7 @@ class SharedRequest:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Send the outstanding parts, check which stored results are replicated, and wait for the rest."""
+        """Send the outstanding parts, check if stored results are replicated, and wait if any are missing."""
         for key in list(self._stored):
             self._look(key)
         for key in list(self._left):
@@ -79,7 +81,7 @@ class SharedRequest:
         self._wait(now)
 
     def _wait(self, now: float) -> None:
-        """Continue after a commit or after `RETRY_S`: a test's clock may stand still, and a node may stop."""
+        """Continue after a commit, or after `RETRY_S` in case the coordinator's node stops."""
         when = min(now + RETRY_S, self._deadline)
         self._node.purgatory.park(Wait((self,), when), self._go_on)
 
@@ -100,7 +102,7 @@ class SharedRequest:
             call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
 
     def _look(self, key: ShareKey) -> None:
-        """Accept the result for a share partition if it is replicated; queue its request again if lost."""
+        """Accept a share partition's result if it is replicated; queue the request again if it is lost."""
         outcome, commitment = self._stored[key]
         if commitment.is_lost:
             del self._stored[key]
@@ -110,7 +112,7 @@ class SharedRequest:
             self._outcomes[key] = outcome
 
     def _coordinator(self, key: ShareKey) -> Node | None:
-        """Return the node with the state of a share partition, or None if it cannot be reached now."""
+        """Return the node that coordinates a share partition, or None if it cannot be reached now."""
         node = self._node
         try:
             node.share_states.create_topic(node.clock.now_ms())

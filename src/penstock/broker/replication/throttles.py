@@ -1,8 +1,7 @@
 """Replication quotas (KIP-73): limits for followers that are not in sync, so that clients keep bandwidth.
 
-The leader side and the follower side each have a rate limit in bytes per second; settings of a topic list the
-replicas that are throttled. Rates are measured like those of client quotas. The module does no I/O and reads
-no clock.
+The leader side and the follower side each have a rate limit in bytes per second; topic settings list the
+throttled replicas. Rates are measured like those of client quotas. The module does no I/O and reads no clock.
 """
 
 from __future__ import annotations
@@ -63,13 +62,13 @@ class ReplicationThrottle:
         return listed.is_all or partition.index in listed.partitions
 
     def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
-        """Return True if the replication quota withholds records from a replica; never from one in sync."""
+        """Return True if the quota withholds records from a replica now; False for an in-sync replica."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False
         return self._usage.rate(now_s)[0] > limit
 
     def took(self, partition: Partition, size: int, now_s: float) -> None:
-        """Count replicated bytes of a partition, if it is throttled."""
+        """Count replicated bytes of a partition against the quota, if the partition is throttled."""
         if size and self.concerns(partition):
             self._usage.add(size, now_s)

@@ -1,1 +1,1 @@
-"""The path of a request from frame to handler: dispatch, purgatory, quotas, release profiles and limits."""
+"""Processing of requests before and after handlers: dispatch, purgatory, quotas, release profiles, limits."""

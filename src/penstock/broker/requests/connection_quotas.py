@@ -1,11 +1,11 @@
-"""Limits of connections (KIP-402, KIP-612): how many there may be, and how fast they may arrive.
+"""Limits of connections (KIP-402, KIP-612): their number, and the rate at which they are made.
 
 As in Apache Kafka: a connection that exceeds a limit of the broker or of its listener waits until it is
-accepted, and later connections of the same listener wait, too. A connection from an address that has too
-many is closed at once; one from an address that connects too often is closed after a delay.
+accepted, and later connections of the same listener wait, too. A connection from an address that has too many
+connections is closed at once; a connection from an address that connects too often is closed after a delay.
 
-Independent of sockets: listeners, addresses and `now` go in, seconds come out. Settings and quotas may change
-while the broker runs.
+The module does not use sockets: callers pass listeners, addresses and `now`, and get delays in seconds.
+Settings and quotas may change while the broker runs.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 2**31 - 1
-"""The default of limits that are 32-bit numbers: no limit."""
+"""The default of limits that are 32-bit numbers; it means no limit."""
 
 ADDRESSES_MAX = 10_000
-"""The most addresses whose connection rate is measured; beyond it, the least recent one is dropped."""
+"""The maximum number of addresses whose connection rate is measured; after that, the least recent is
+dropped."""
 
 
 class SettingText(Protocol):
-    """A value that was set for a setting, as text."""
+    """A value set for a setting, as text, from one of the sources of settings."""
 
     @property
     def text(self) -> str | None: ...
 
 
 class QuotaSettings(Protocol):
-    """The settings of the broker that are in force."""
+    """The broker's effective settings."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
 
     def text(self, name: str) -> str | None:
-        """Return the text in force, or None if nothing is set."""
+        """Return the effective value of a setting as text, or None if it is not set."""
 
     def set_texts(self, name: str) -> Iterable[SettingText]:
-        """Return every value that was set for this name, the value in force first."""
+        """Return every value that was set for this setting, the effective value first."""
 
 
 class HasQuotas(Protocol):
@@ -56,7 +57,7 @@ class HasQuotas(Protocol):
 
     @property
     def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
-        """The limits of each quota entity, by quota name."""
+        """A dict from quota entity to its limits, which are a dict from quota name to number."""
 
     @property
     def setting_checks(self) -> list[Callable[[Mapping[str, str]], None]]:
@@ -75,7 +76,7 @@ class NamedListener(Protocol):
 
 
 class CountedConnection(Protocol):
-    """A connection that has been accepted."""
+    """An accepted connection, as `ConnectionQuotas` uses it."""
 
     @property
     def listener(self) -> NamedListener | None:
@@ -86,7 +87,7 @@ C = TypeVar("C", bound=CountedConnection)
 
 
 class ConnectionQuotas:
-    """Counts a broker's connections against its limits. `cluster` has the quotas, `listeners` are names.
+    """Counts a broker's connections against its limits. `cluster` has the quotas.
 
     Raises:
         ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that does not exist.
@@ -102,13 +103,15 @@ class ConnectionQuotas:
         """The number of open connections of each listener."""
         self._by_address: dict[str, int] = {}
         self._used: dict[str, Usage] = {}
-        """The recent connections of each listener with a rate limit, and of all listeners (empty name)."""
+        """A dict from listener to the connections recently made there, for rate limits; the empty name
+        stands for all listeners."""
         self._of_address: dict[str, Usage] = {}
         overrides = config.text("max.connections.per.ip.overrides") or ""
         self._overrides = overrides, parse_overrides(overrides, looks_up=True)
         inter_broker = (config.text("inter.broker.listener.name") or "").upper()
         self._protected = inter_broker if len(listeners) > 1 else None
-        """The listener between brokers, to which only its own limits apply; None if it is the only one."""
+        """The name of the inter-broker listener, to which only its own limits apply; None if the broker
+        has one listener."""
 
     # --- how many ----------------------------------------------------------------------------------------
 
@@ -135,9 +138,9 @@ class ConnectionQuotas:
         return sum(self.by_listener.values())
 
     def excess(self, connections: Iterable[C]) -> list[C]:
-        """Return as many of `connections` as exceed `max.connections`, from the first on, to be closed.
+        """Return the first of `connections` that must be closed to get down to `max.connections`.
 
-        That happens when the limit was lowered, or when connections of other brokers have arrived.
+        There are too many if the limit was lowered, or if other brokers have connected.
         """
         count = self.total - self._config.integer("max.connections")
         if count <= 0:
@@ -146,11 +149,11 @@ class ConnectionQuotas:
         return list(islice(others, count))
 
     def enter(self, listener: str) -> None:
-        """Count a connection that a listener has accepted."""
+        """Count a connection that a listener has accepted as open."""
         self.by_listener[listener] += 1
 
     def leave(self, listener: str) -> None:
-        """Stop counting an accepted connection, which has ended."""
+        """Subtract an accepted connection that has ended."""
         self.by_listener[listener] -= 1
 
     def admit(self, address: str) -> bool:
@@ -159,7 +162,7 @@ class ConnectionQuotas:
         return count <= self._most_of_address(address)
 
     def forget(self, address: str) -> None:
-        """Stop counting a connection that `admit` has counted, which has ended."""
+        """Subtract a connection that `admit` has counted and that has ended."""
         count = self._by_address[address] - 1
         if count:
             self._by_address[address] = count
@@ -179,7 +182,7 @@ class ConnectionQuotas:
     # --- how fast ----------------------------------------------------------------------------------------
 
     def arrive(self, listener: str, now: float) -> float:
-        """Count an arrival at a listener against the rates; return for how many seconds it must wait."""
+        """Count a new connection against a listener's rate limits; return the seconds that it must wait."""
         delay_s = 0.0
         if listener != self._protected:
             most = self._config.integer("max.connection.creation.rate")
@@ -191,7 +194,7 @@ class ConnectionQuotas:
         return delay_s
 
     def refuse(self, listener: str, address: str, now: float) -> float:
-        """Count a connection from an address; return 0, or the seconds after which it must be closed.
+        """Count a connection against its address's rate; return 0, or the seconds until it must be closed.
 
         A connection that is closed for this reason is not counted.
         """
@@ -214,7 +217,7 @@ class ConnectionQuotas:
         return delay_s
 
     def _address_limits(self) -> Mapping[str | None, float]:
-        """Return the quotas of connections per second by address; key None: addresses without their own."""
+        """Return a dict from address to its quota of connections per second; None is the default address."""
         version = self._cluster.metadata_end_offset
         if version != self._seen_version:
             self._seen_version = version
@@ -251,7 +254,7 @@ class ConnectionQuotas:
 
 
 class ListenerGate:
-    """The part of `ConnectionQuotas` that the acceptor of one listener uses."""
+    """Applies `ConnectionQuotas` to the connections of one listener, for its acceptor."""
 
     def __init__(self, quotas: ConnectionQuotas, listener: str, monotonic: Callable[[], float]) -> None:
         self._quotas = quotas
@@ -259,7 +262,7 @@ class ListenerGate:
         self._monotonic = monotonic
 
     def wait_s(self) -> float:
-        """Count the arrival of a connection; return for how many seconds it must wait."""
+        """Count a new connection against the rate limits; return the seconds that it must wait."""
         return self._quotas.arrive(self._listener, self._monotonic())
 
     def has_room(self) -> bool:
@@ -275,18 +278,19 @@ class ListenerGate:
         self._quotas.enter(self._listener)
 
     def leave(self) -> None:
-        """Stop counting a connection that `enter` counted and that could not be accepted."""
+        """Subtract a connection that `enter` counted and that could not be accepted."""
         self._quotas.leave(self._listener)
 
 
 def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
-    """Return the limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
+    """Parse `max.connections.per.ip.overrides` (HOST:NUMBER,HOST:NUMBER); return limits by address.
 
     With `looks_up`, host names are resolved, which blocks the caller; otherwise every host must be an IP
     address.
 
     Raises:
-        ConfigError: an item lacks its number, or its host is no address and cannot be resolved.
+        ConfigError: an item lacks its number, or its host is neither an address nor a name that can be
+        resolved.
     """
     found = {}
     for item in filter(None, map(str.strip, text.split(","))):

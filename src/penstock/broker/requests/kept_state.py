@@ -1,12 +1,12 @@
-"""The memory of a broker for state that it keeps for clients, within one budget.
+"""One memory budget for all state that a broker keeps for clients.
 
 Fetch sessions, member ids given away, members of groups, committed offsets and unread answers are small, and
-clients can ask for any number of them. Every kind is registered here with a function that
-returns its bytes and, if it can be evicted, one that evicts its oldest. Callers ask `has_room_for`
-before they keep more. Kinds that cannot be evicted may fill three quarters of the budget, so that there is
-always room for sessions and answers.
+clients can ask for any number of them. Every kind is registered here with a function that returns its bytes
+and, if it can be evicted, one that evicts its oldest. Callers call `has_room_for` before they store more.
+Kinds that cannot be evicted may fill three quarters of the budget, so that there is always room for sessions
+and answers.
 
-Bytes are estimates of what the objects take in memory. This module does not know the objects.
+Byte counts are estimates of the objects' memory. The module does not access the objects.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class KeptState:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.given_up: dict[str, int] = {}
-        """The number of evictions of each kind because the budget was used up."""
+        """A dict from kind of state to the number of its evictions, made because the budget was used up."""
         self.refused = 0
-        """The number of calls of `has_room_for` that found no room."""
+        """The number of calls of `has_room_for` that returned False."""
         self._kinds: list[_Kind] = []
 
     def add(
@@ -48,13 +48,13 @@ class KeptState:
         self._kinds.sort(key=lambda kind: kind.loss)
 
     def sizes(self) -> dict[str, int]:
-        """Return the memory that each kind takes, in bytes, by the kind's name."""
+        """Return a dict from the name of each kind of state to its memory in bytes."""
         return {kind.name: kind.size() for kind in self._kinds}
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
         """Make room for `size` bytes more, by evicting if necessary; return True if there is room.
 
-        `stays` means that the bytes are of a kind that cannot be evicted.
+        `stays` is True if the new bytes belong to a kind of state that cannot be evicted.
         """
         if stays:
             lasting = sum(kind.size() for kind in self._kinds if kind.give_up is None)

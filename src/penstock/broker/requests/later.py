@@ -1,4 +1,4 @@
-"""Responses that depend on calls which another part of the broker, or another node, answers later."""
+"""Responses that wait for the results of calls to another part of the broker, or to another node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Later:
-    """The calls that one response depends on.
+    """Collects the results of pending calls that one response depends on.
 
     The object itself is the purgatory key of the waiting request.
     """
@@ -23,7 +23,7 @@ class Later:
         self._left = 0
 
     def expect(self, take: Callable[[T], object]) -> Callable[[T], None]:
-        """Return the callback of one more call, to be called once; it passes the call's result to `take`."""
+        """Add a pending call; return its callback, to be called once, which passes the result to `take`."""
         self._left += 1
 
         def done(outcome: T) -> None:
@@ -37,7 +37,7 @@ class Later:
         return done
 
     def answer(self, deadline: float, give: Callable[[], Any]) -> Any:
-        """Return what `give` returns. While calls are pending, return a `Wait` that calls `give` later.
+        """Return the result of `give`; while calls are pending, return a `Wait` that calls `give` later.
 
         `give` is called when all calls are answered, or at `deadline` (seconds of the monotonic clock).
         """

@@ -16,13 +16,13 @@ NESTING_MAX = 100
 """The greatest nesting depth of groups. RE2 allows 1,000."""
 
 REPETITIONS_MAX = 1000
-"""The greatest number in a repetition, as in RE2."""
+"""The maximum number in a repetition such as ``x{1000}``, as in RE2."""
 
 Test = Callable[[str], bool]
 
 
 class PatternError(ValueError):
-    """A pattern is no regular expression, or one that is not supported."""
+    """A pattern is not a regular expression, or uses unsupported syntax."""
 
 
 class At(Enum):
@@ -37,7 +37,7 @@ class At(Enum):
 
 
 class One(NamedTuple):
-    """A node that matches one character that passes a test."""
+    """A node that matches one character for which its test function returns True."""
 
     test: Test
     size: int = 1
@@ -51,7 +51,7 @@ class Anchor(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A node of parts that follow one another. `size` is the number of the automaton's states for it."""
+    """A node that matches its parts one after another. `size` is its number of states in the automaton."""
 
     parts: list[Node]
     size: int
@@ -65,7 +65,7 @@ class Choice(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """A node that matches `least` to `most` times; `most` None means without limit."""
+    """A node that matches another node `least` to `most` times; `most` None means without limit."""
 
     part: Node
     least: int
@@ -126,7 +126,7 @@ def is_word(character: str) -> bool:
 
 
 class _Parser:
-    """Parses a pattern from left to right. Methods that parse a construct begin at its first character."""
+    """Parses a pattern from left to right. A method for a construct starts at its first character."""
 
     def __init__(self, text: str, states_max: int) -> None:
         self.text = text
@@ -185,7 +185,7 @@ class _Parser:
         self.position = end + 1
 
     def _flags(self, flags: _Flags) -> tuple[_Flags, _Flags | None]:
-        """Parse the flags behind ``(?``; return the flags in force from here on, and the group's flags.
+        """Parse the flags after ``(?``; return the flags that apply from now on, and the group's flags.
 
         The group's flags are None if no group begins, as in ``(?i)``.
         """
@@ -210,7 +210,7 @@ class _Parser:
             any_read = True
 
     def _repeated(self, node: Node) -> Node:
-        """Parse the repetition behind a node, if there is one; return the repeated node."""
+        """Parse the repetition after a node, if there is one; return the repeated node, or the same node."""
         bounds = self._bounds()
         if bounds is None:
             return node
@@ -273,7 +273,7 @@ class _Parser:
         return One(test) if test is not None else _literal(self._escaped(letter), flags)
 
     def _class(self, flags: _Flags) -> Test:
-        """Parse the rest of a character class, behind its ``[``."""
+        """Parse a character class after its ``[``, up to the closing bracket."""
         negated = self._take("^")
         tests: list[Test] = []
         singles: set[str] = set()
@@ -353,7 +353,7 @@ class _Parser:
         return _negated(test) if negated else test
 
     def _escaped(self, letter: str) -> str:
-        r"""Return the one character that ``\`` and a letter or sign stand for."""
+        r"""Return the one character that an escape stands for: ``\`` with a letter or sign."""
         if letter in _ESCAPED:
             return _ESCAPED[letter]
         if letter == "x":
@@ -423,5 +423,5 @@ def _negated(test: Test) -> Test:
 
 
 def _folded(test: Test) -> Test:
-    """Return a test that ignores the case of the character."""
+    """Return a character test that accepts what `test` accepts in upper or lower case."""
     return lambda c: test(c) or test(c.lower()) or test(c.upper())

@@ -1,10 +1,11 @@
-"""Regular expressions from clients, of which neither parsing nor matching can take long.
+"""Regular expressions from clients, with limits on the time of parsing and matching.
 
-They filter the transactional ids in ListTransactions, and the clients of a metrics subscription. Apache Kafka
-matches with RE2/J, which never backtracks; Python's `re` does, and a pattern of a few characters can keep it
-busy for hours. So a pattern becomes an automaton with a limited number of states, counted before any of them
-is made. The matcher follows all states that the automaton may be in at once, and caches each set of states
-with the sets that follow it. A set that is not cached costs work, which is limited for each pattern.
+Clients use such patterns to filter transactional ids in ListTransactions, and client instances in metrics
+subscriptions. Apache Kafka matches with RE2/J, which never backtracks; Python's `re` does, and a pattern of a
+few characters can keep it busy for hours. So a pattern becomes an automaton with a limited number of states,
+counted before any of them is made. The matcher follows all states that the automaton may be in at once, and
+caches each set of states with the sets that follow it. Sets that are not cached cost work, and each pattern
+may cause a limited amount of work.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from penstock.broker.requests.pattern_syntax import (
 )
 
 PATTERN_CHARACTERS_MAX = 1000
-"""The longest pattern, in characters. The names that a pattern can match are far shorter."""
+"""The maximum length of a pattern in characters. The names that a pattern can match are far shorter."""
 
 STATES_MAX = 2000
-"""The most states of a pattern, with repetitions expanded: each character may visit all of them."""
+"""The maximum number of a pattern's states, with repetitions expanded: each character may visit all
+states."""
 
 WORK_MAX = 250_000
-"""The most states that a pattern may visit in all: a tenth of a second. Cached sets of states are free."""
+"""The maximum number of states that a pattern may visit in total, in about 0.1 s. Cached sets of states do
+not count."""
 
 USUAL_CHARACTERS_MAX = 255
-"""The length above which a text counts as work itself: one state for `CHARACTERS_A_STATE` characters."""
+"""The length in characters above which the length of a text counts as work, too: one state for each
+`CHARACTERS_A_STATE` characters."""
 
 CHARACTERS_A_STATE = 4
 
 KEPT_MAX = 100_000
-"""The most states in all cached sets of a pattern: some megabytes."""
+"""The maximum number of states in all cached sets of a pattern, which take some megabytes."""
 
 __all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]
 
@@ -47,7 +51,7 @@ class PatternWorkError(PatternError):
 
 
 def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
-    """Return a function that returns True for a text that matches as a whole.
+    """Compile a pattern; return a function that returns True for a text that matches as a whole.
 
     `pattern_syntax` describes the syntax.
 
@@ -60,7 +64,8 @@ def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
 
 
 _EDGE, _WORD, _NEWLINE, _OTHER = range(4)
-"""The classes of characters that anchors distinguish. The edge is the start or the end of the text."""
+"""The classes of neighbouring characters that anchors such as ``^`` distinguish. `_EDGE` is the start or
+the end of the text."""
 
 
 def _kind_of(character: str) -> int:
@@ -91,7 +96,7 @@ class _Met:
         self.before = before
         self.following: dict[str, _Met] = {}
         self.accepts: bool | None = None
-        """True if a text that ends in these states matches; None before the first such text."""
+        """True if a text that ends in these states matches; None until this has been computed."""
 
 
 class Pattern:
@@ -113,7 +118,7 @@ class Pattern:
         """Return True if all of `text` matches.
 
         Raises:
-            PatternWorkError: the pattern has used up the work that it may do.
+            PatternWorkError: the pattern has visited as many states as it may.
         """
         if len(text) > USUAL_CHARACTERS_MAX:
             self._count(len(text) // CHARACTERS_A_STATE)
@@ -130,7 +135,7 @@ class Pattern:
         return met.accepts
 
     def renew(self) -> None:
-        """Reset the work that the pattern has done to 0, so that it may match further texts."""
+        """Reset the count of visited states to 0, so that the pattern may match further texts."""
         self._work = 0
 
     def _count(self, work: int) -> None:
@@ -161,7 +166,7 @@ class Pattern:
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:
-        """Return the states reachable without a character, if a character of class `behind` is next."""
+        """Return the states reachable without reading a character, if the next one has class `behind`."""
         reached = set(met.states)
         waiting = list(reached)
         while waiting:

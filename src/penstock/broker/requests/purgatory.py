@@ -1,9 +1,9 @@
 """Requests that wait for an event or a deadline: Kafka's DelayedOperationPurgatory.
 
-A handler that cannot answer yet returns a `Wait`: the keys whose change would help, and a deadline. The
-request is parked under those keys; a change of a key calls `notify`; `take_due` returns requests that have
-become due, and their handlers are called again. Fetch, JoinGroup and a delayed Produce use this.
-Sans-I/O: deadlines, in seconds, are compared with the `now` given.
+A handler that cannot answer yet returns a `Wait`: the keys of the events that it waits for, and a deadline.
+The request is parked under those keys. Code that causes an event calls `notify` with its key. `take_due`
+returns the requests that have become due, and their handlers are called again. Fetch, JoinGroup and delayed
+Produce requests use this. The module does no I/O: callers pass the time as `now`, in seconds.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, final
 class Wait:
     """The value that a handler returns instead of a response if the request has to wait.
 
-    `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
-    handler is called again: bytes for a Fetch with `min_bytes`, 1 if any event will do. `answer`, if
-    given, is then called instead of the handler, and returns what a handler returns.
+    `deadline` is in seconds of the monotonic clock. `amount` is the total that `notify` must report before
+    the handler is called again: bytes for a Fetch with `min_bytes`, 1 if any event is enough. `answer`, if
+    given, is called instead of the handler, and must return what a handler returns.
     """
 
     __slots__ = ("amount", "answer", "deadline", "keeps_request", "keys")
@@ -41,7 +41,7 @@ class Wait:
 
 
 class DelayedOperation:
-    """One waiting request.
+    """One waiting request or timer in the purgatory.
 
     `resume` is called once, when the request is due, unless the request is cancelled before.
     """
@@ -61,15 +61,16 @@ class Purgatory:
 
     def __init__(self) -> None:
         self.waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
-        """The waiting requests by key. `notify` does nothing for a key that is not in this dictionary."""
+        """A dict from key to the requests that wait for its events. `notify` ignores keys that are not in
+        it."""
         self._deadlines: list[tuple[float, int, DelayedOperation]] = []
         self._ticket = count()
         self._due: list[DelayedOperation] = []
         self.has_due = False
-        """True if a notification has made a request due. Deadlines are not considered."""
+        """True if a notification has made a request due. Passed deadlines do not set this."""
         self._waiting = 0
         self.earlier: Callable[[], None] = _ignore
-        """A function that is called when a request is parked whose deadline is the earliest of all."""
+        """A function to call when a newly parked request has the earliest deadline of all, to set a timer."""
 
     def __len__(self) -> int:
         return self._waiting
@@ -89,7 +90,7 @@ class Purgatory:
         return parked
 
     def notify(self, key: Hashable, amount: int = 1) -> None:
-        """Count an event of `key`. Requests whose `amount` has been reached become due."""
+        """Count `amount` for `key`. Requests that have got the amount that they wait for become due."""
         waiting = self.waiting.get(key)
         if waiting is None:
             return
@@ -137,7 +138,8 @@ class Purgatory:
 
 
 _SLACK = 64
-"""The heap of deadlines is rebuilt when it exceeds twice the number of waiting requests by this number."""
+"""The tolerated excess of the heap of deadlines over twice the number of waiting requests. Beyond it, the
+heap is rebuilt."""
 
 
 def _ignore() -> None:

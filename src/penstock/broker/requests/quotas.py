@@ -1,12 +1,12 @@
-"""Quotas of clients (KIP-13, KIP-219): rates that clients may use; clients over quota are throttled.
+"""Client quotas (KIP-13, KIP-219): limits on rates of use. Clients over quota are throttled.
 
-A quota belongs to an entity: a client id, a user, both, or the clients that have no quota of their own.
-Clients that do not authenticate are the user `ANONYMOUS`. Use is measured as in Apache Kafka, in eleven
-windows of a second. The throttle time is the time after which the rate of those windows is down to the quota.
-Partitions that are created or deleted (KIP-599) are taken out of a token bucket instead, which holds what
-those windows allow.
+A quota belongs to an entity: a client id, a user, a pair of both, or the default for clients without a quota
+of their own. Clients that do not authenticate are the user `ANONYMOUS`. Use is measured as in Apache Kafka,
+in eleven windows of a second. The throttle time is the time until the rate over those windows has fallen to
+the quota. For partitions that are created or deleted (KIP-599) there is a token bucket instead, as large as
+the quota for all windows.
 
-Independent of requests and connections: amounts and `now` go in, delays come out.
+The module does not use requests or connections: callers pass amounts and `now`, and get delays.
 """
 
 from __future__ import annotations
@@ -24,31 +24,34 @@ CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
 """The types of quota entities, in the order of Apache Kafka's responses."""
 
 IP_STANDS_ALONE = "combination: a quota of an ip has no user and no client-id"
-"""The end of two error messages, which begin like Apache Kafka's."""
+"""The end of two error messages about an IP entity that is combined with other entity types. Their
+beginnings are as in Apache Kafka."""
 ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-"""Quotas: produced bytes per second, fetched bytes per second, percent of the broker thread's time."""
+"""The names of three quotas: produced bytes per second, fetched bytes per second, and percent of the
+broker thread's time."""
 
 MUTATIONS = "controller_mutation_rate"
-"""The quota on partitions created or deleted, per second."""
+"""The name of the quota on partitions created or deleted, per second."""
 
 CONNECTIONS = "connection_creation_rate"
-"""The quota on connections from one IP address, per second."""
+"""The name of the quota on connections from one IP address, per second."""
 
 WINDOW_S = 1.0
 WINDOWS = 11
-"""The defaults of `quota.window.size.seconds` and `quota.window.num`."""
+"""WINDOW_S is the default of `quota.window.size.seconds`, WINDOWS of `quota.window.num`."""
 
 TIME_DELAY_MAX_S = WINDOW_S
 """The longest throttle time for exceeding `request_percentage`: one window, as in Apache Kafka."""
 
 CLIENTS_MAX = 10_000
-"""The most clients whose use is measured; beyond it, the least recent ones are dropped."""
+"""The maximum number of clients whose use is measured; after that, the least recent ones are dropped."""
 
 
 CLIENT_CHARACTERS_MAX = 1000
-"""The length in characters at which client ids are cut. Names of quota entities are no longer."""
+"""The maximum characters of client ids for quotas: longer ids are truncated. Names of quota entities have
+at most so many."""
 
 
 class Windows(NamedTuple):
@@ -59,7 +62,7 @@ class Windows(NamedTuple):
 
 
 class Usage:
-    """The amount that was used lately, in windows of a second or of another size."""
+    """Measures recent use of a quota, in a number of windows of a second or another length."""
 
     __slots__ = ("_kind", "_windows")
 
@@ -87,7 +90,7 @@ class Usage:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """Return the use per second, and the seconds of that average: at least all windows but one."""
+        """Return the average use per second, and the seconds averaged over: at least all windows but one."""
         self._forget(now)
         number, size_s = self._kind
         if not self._windows:
@@ -106,7 +109,7 @@ class Limit(NamedTuple):
 
 
 class Quotas:
-    """The quotas of a broker, and what its clients have used."""
+    """The client quotas of a broker, and the measured use of its clients."""
 
     def __init__(
         self,
@@ -119,13 +122,13 @@ class Quotas:
         self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
 
     def changed(self) -> None:
-        """Look up limits again from now on, because quotas have changed. The measured use is kept."""
+        """Clear the cache of limits, because quotas have changed. The measured use stays."""
         self._found.clear()
 
     def limit(self, kind: str, client_id: str, user: str = ANONYMOUS) -> Limit | None:
         """Return the quota that applies to a client, or None if there is none.
 
-        `user` is its principal's name.
+        `user` is the name of the client's principal.
         """
         place = kind, client_id, user
         if place not in self._found:
@@ -135,7 +138,7 @@ class Quotas:
         return self._found[place]
 
     def _find(self, kind: str, client_id: str, name: str) -> Limit | None:
-        """Return the nearest quota in Kafka's order, which puts the user before the client id, or None."""
+        """Return a client's most specific quota, or None. As in Kafka, the user comes before client ids."""
         for user, client, shared_by in (
             (name, client_id, (name, client_id)),
             (name, None, (name, client_id)),
@@ -154,7 +157,7 @@ class Quotas:
         return None
 
     def charge(self, kind: str, client_id: str, amount: float, now: float, user: str = ANONYMOUS) -> float:
-        """Add what a client has used; return the throttle time in seconds."""
+        """Add an amount that a client has used; return the throttle time in seconds, 0 within the quota."""
         limit = self.limit(kind, client_id, user)
         if limit is None:
             return 0.0
@@ -172,13 +175,14 @@ class Quotas:
         return min(delay_s, self._windows.size_s) if kind == TIME else delay_s
 
     def burst(self, kind: str, client_id: str, user: str = ANONYMOUS) -> float | None:
-        """Return the most that a client may use at once: what its windows hold. None if it has no quota."""
+        """Return the amount that a client may use at once after a pause; None if it has no quota."""
         limit = self.limit(kind, client_id, user)
         return None if limit is None else limit.most * max(1, self._windows.number - 1) * self._windows.size_s
 
 
 MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
-"""By `Limit.shared_by`: the partitions that may still be created or deleted, and the time of that number."""
+"""A dict from `Limit.shared_by` to the number of partitions that may still be created or deleted, and the
+time of that number."""
 
 
 class Mutations:
@@ -192,12 +196,12 @@ class Mutations:
     def charge(
         self, client_id: str, now: float, user: str = ANONYMOUS, *, is_strict: bool
     ) -> MutationCharge | None:
-        """Return a counter for the mutations of one request, or None if its client has no such quota."""
+        """Return a counter of the partitions that one request changes; None if its client has no quota."""
         limit = self._quotas.limit(MUTATIONS, client_id, user)
         return None if limit is None else MutationCharge(self, limit, now, is_strict=is_strict)
 
     def left(self, limit: Limit, now: float) -> float:
-        """Return how many partitions may be created or deleted now; a negative number after an excess."""
+        """Return the number of partitions that may be created or deleted now; negative if over quota."""
         burst = limit.most * self._burst_s
         if limit.shared_by not in self._tokens:
             return burst
@@ -205,7 +209,7 @@ class Mutations:
         return min(burst, left + max(0.0, now - since) * limit.most)
 
     def take(self, limit: Limit, partitions: int, now: float) -> float:
-        """Count partitions; return how many more may be created or deleted."""
+        """Count created or deleted partitions; return the number that is still allowed."""
         left = self.left(limit, now) - partitions
         self._tokens.pop(limit.shared_by, None)
         if len(self._tokens) >= CLIENTS_MAX:
@@ -254,7 +258,7 @@ class Filter(NamedTuple):
 
 
 def matching(entities: Iterable[Entity], filters: list[Filter], *, strict: bool) -> list[Entity]:
-    """Return the entities that match every filter and, if `strict`, have no entity type without a filter."""
+    """Return the entities that match all filters; with `strict`, only if each of their types has a filter."""
     found = []
     for entity in entities:
         names = dict(entity)

@@ -1,8 +1,8 @@
 """Requests that name a topic, partition or other resource more than once: each is answered once.
 
 If a response had an entry for every repetition, a few kilobytes of request could become hundreds of
-megabytes. So every API whose response has more than the names of resources uses this module, or refuses
-repetition as Apache Kafka does.
+megabytes. So an API uses this module, or refuses repetition as Apache Kafka does, if its response has more
+than the names of resources.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def once(items: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
-    """Return one item for each key, in the order of first occurrence; of several, the last is kept."""
+    """Return the last item of each key, in the order in which the keys first occurred."""
     return list({key(item): item for item in items}.values())
 
 
@@ -52,8 +52,8 @@ def in_order(
 ) -> list[T]:
     """Keep each partition once, in the order of first occurrence across topics. Changes `topics`.
 
-    Unlike `merged`, it is for requests in which this order matters: a topic that is named again after another
-    topic stays there. Only adjacent entries of one topic are merged.
+    Unlike `merged`, it is for requests in which the order matters: a topic may occur again after another
+    topic. Only adjacent entries of one topic are merged.
     """
     if len({name(topic) for topic in topics}) == len(topics):
         return merged(topics, name, partitions, index)

@@ -1,7 +1,7 @@
 """Limits on large requests, checked on their bytes before any object is made of them.
 
 Records stay bytes in any number; topics and partitions become objects fifty times their size.
-A Produce request of the greatest size that consists of empty topics would become gigabytes, and other
+A Produce request of maximum size that consists of empty topics would become gigabytes, and other
 such requests would hold up all clients for seconds. Counting stops at the limit.
 """
 
@@ -28,7 +28,7 @@ _INDEX_BYTES = 4
 
 
 def is_mostly_records(frame: memoryview, position: int, version: int, limit_bytes: int) -> bool:
-    """Return True if at most `limit_bytes` of a Produce request's body are not records.
+    """Return True if a Produce request's body has at most `limit_bytes` besides its records.
 
     The body begins at `position`. Also returns True for a malformed body, which the decoder refuses.
     """
@@ -39,7 +39,7 @@ def is_mostly_records(frame: memoryview, position: int, version: int, limit_byte
 
 
 def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: int) -> int:
-    """Return how many bytes of a Produce body are not records; counting stops above `limit_bytes`."""
+    """Return the number of bytes of a Produce body besides its records; stop counting above `limit_bytes`."""
     flexible = version >= PRODUCE_FLEXIBLE_SINCE
 
     def length_at(position: int, width: int) -> tuple[int, int]:
@@ -109,11 +109,12 @@ class _TooMany(Exception):
 
 
 _steps: dict[StructLayout, list[Step]] = {}
-"""The steps for skipping a message, by layout. They are computed for the layouts of large requests only."""
+"""A dict from message layout to the steps for skipping such a message. They are computed only for layouts
+of large requests."""
 
 
 class _Counter:
-    """Skips the values in a frame and counts array elements. IndexError: a value ends beyond the frame."""
+    """Skips the values in a frame and counts array elements. Raises IndexError at the end of the frame."""
 
     def __init__(self, frame: memoryview, limit: int) -> None:
         self._frame = frame

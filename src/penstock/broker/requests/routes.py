@@ -1,4 +1,4 @@
-"""Routes: which handler answers which API in which versions, and the codecs of each version."""
+"""Routes: the handler of each API, the versions offered, and the codecs of each version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RequestDecoder(Protocol):
 
     @property
     def layout(self) -> Any:
-        """The wire types of a message's fields, in order."""
+        """The wire types of the fields of a request, in order."""
 
 
 class Encoder(Protocol):
@@ -43,7 +43,7 @@ class Encoder(Protocol):
 
     @property
     def encode(self) -> Callable[[Any], bytes]:
-        """The function ``encode(message) -> bytes of the response``."""
+        """The function ``encode(message)``, which returns the bytes of the response."""
 
     def encode_chunks(self, message: Any) -> list[Any]:
         """Return the bytes of a response in pieces, so that large values are not copied."""
@@ -62,9 +62,9 @@ class LazyHandler(NamedTuple):
 
 
 class Route(NamedTuple):
-    """An API, the versions offered, and the handler.
+    """An API with the versions offered and its handler.
 
-    `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
+    `in_pieces` is True if responses may be large or contain regions of files, and must not be copied.
     """
 
     key: ApiKey
@@ -80,7 +80,7 @@ class Route(NamedTuple):
 
 
 class VersionedRoute:
-    """A route at one version, ready to be called. An interceptor changes it to another `VersionedRoute`."""
+    """The handler and codecs of one API version. An interceptor replaces it by another `VersionedRoute`."""
 
     # Every request reads the attributes; those of a NamedTuple take several times as long.
     __slots__ = ("handle", "has_tagged_header", "in_pieces", "key", "request", "response", "version")
@@ -109,7 +109,8 @@ class VersionedRoute:
 
 
 Interceptor: TypeAlias = "Callable[[VersionedRoute], VersionedRoute]"
-"""A function that returns a route with changed handling, or the same route if it changes nothing."""
+"""A function from a `VersionedRoute` to one with another handler or codec, or to the same one if nothing
+changes."""
 
 
 class Reversioning(Protocol):
@@ -121,7 +122,7 @@ class Reversioning(Protocol):
 class Router:
     """The routes that a broker offers; each version is compiled on first use.
 
-    `chain` returns the interceptors in force, the outermost first; call `reset` when they change.
+    `chain` returns the present interceptors, the outermost first; call `reset` when they change.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Router:
 
 
 def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> VersionedRoute:
-    """Return the route with all interceptors around it, the first of them outermost.
+    """Apply all interceptors to a route, the first one outermost; return the resulting route.
 
     Interceptors see each request once: when a waiting request is due, only the inner handler is called again.
     """
@@ -185,7 +186,7 @@ def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> Versi
 
 
 def _asked_again_inside(handle: Handler) -> Handler:
-    """Return a handler that sets the `answer` of its waits, so that interceptors are called only once."""
+    """Wrap a handler to set `answer` in each `Wait`, so that interceptors are called only once."""
 
     def ask(request: Any, context: Context[Any]) -> Answer:
         outcome = handle(request, context)
@@ -197,9 +198,9 @@ def _asked_again_inside(handle: Handler) -> Handler:
 
 
 def when_answered(outcome: Answer, then: Callable[[Message | None], Message | None]) -> Answer:
-    """Call `then` with the response, now or when a waiting request is answered; return its result.
+    """Call `then` with the response, now or after the request's wait; return its result, or a `Wait`.
 
-    `outcome` is what the inner handler has returned. `then` is called once, with the response, or with None
+    `outcome` is the return value of the inner handler. `then` is called once, with the response, or with None
     if the request has none (Produce with acks=0), unless the request ends with an exception.
     """
     if type(outcome) is Wait:

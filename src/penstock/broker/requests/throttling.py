@@ -1,8 +1,8 @@
-"""Quotas applied to requests: an interceptor that charges what a request uses and throttles its client.
+"""Quotas applied to requests: an interceptor that charges a request's use and throttles its client.
 
-The response leaves at once, complete, and carries the throttle time in milliseconds; the
-connection is muted for as long (KIP-219). The interceptor is in the chain only while a quota is set. Records
-are charged by their encoded bytes; request time is the time of the broker's thread in the handler.
+The response is sent at once, complete, with the throttle time in ms; the connection is then muted for this
+time (KIP-219). The interceptor is in the chain only while a quota is set. Records are charged by their
+encoded bytes; request time is the time of the broker's thread in the handler.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ STRICT_SINCE = {
     ApiKey.DELETE_TOPICS: DELETE_TOPICS_QUOTA_ERROR_SINCE,
     ApiKey.CREATE_PARTITIONS: CREATE_PARTITIONS_QUOTA_ERROR_SINCE,
 }
-"""The first versions that allow error 89 (KIP-599). Requests in older versions are carried out."""
+"""A dict from API key to the first version with error 89 (KIP-599). Requests over quota in older versions
+are carried out, and throttled."""
 
 FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
-"""The APIs whose answers have records."""
+"""The APIs whose responses have records."""
 
 MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 """The APIs that create and delete partitions. Partitions that Metadata creates are counted, never refused."""
@@ -50,8 +51,8 @@ MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 class ClientThrottle:
     """Charges clients against `limits` and throttles them. `monotonic` is the clock, in seconds.
 
-    `mutation_tokens` has the tokens of quotas on created and deleted partitions, measured in
-    `mutation_windows`.
+    `mutation_tokens` has the token buckets of quotas on created and deleted partitions; `mutation_windows`
+    gives their size.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class ClientThrottle:
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return a route that charges its clients' use, and throttles clients over quota."""
+        """Wrap a route so that it charges clients for their use, and throttles clients over quota."""
         key, handle = route.key, route.handle
 
         def handle_and_charge(request: Any, context: Context[Any]) -> Answer:
@@ -93,7 +94,7 @@ class ClientThrottle:
     def _run(
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
-        """Answer a request and charge the time it took; for a waiting request, the wait is not charged."""
+        """Answer a request and charge the handler's time, without the time that the request waited."""
         user = _user(context)
         began = self._monotonic()
         try:
@@ -127,7 +128,7 @@ class ClientThrottle:
 
 
 def _user(context: Context[Any]) -> str:
-    """Return the name of the client's principal, cut to the length that quotas distinguish."""
+    """Return the name of the client's principal, truncated to `CLIENT_CHARACTERS_MAX`."""
     return context.session.principal.name[:CLIENT_CHARACTERS_MAX]
 
 

@@ -1,4 +1,4 @@
-"""Unstable API versions: versions that a message definition marks as unstable, and that may still change.
+"""Unstable API versions: a message definition marks them as unstable, because they may still change.
 
 A broker offers them if `unstable.api.versions.enable` is true, as Apache Kafka does.
 """

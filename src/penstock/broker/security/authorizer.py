@@ -1,12 +1,12 @@
-"""The authorizer: which principal may do what, by the rules of Apache Kafka's StandardAuthorizer.
+"""The authorizer: the operations that each principal may do, as in Apache Kafka's StandardAuthorizer.
 
 Super users may do everything. Otherwise, of the ACL entries that cover the resource, the principal and the
-host, one DENY outweighs every ALLOW; if there is no entry for the resource, of any principal,
-`allow.everyone.if.no.acl.found` decides.
+host, one DENY outweighs every ALLOW; if the resource has no entry for any principal,
+`allow.everyone.if.no.acl.found` applies.
 
-The decisions for all operations on one resource are made at once, as bits, and cached for the principal and
-address until an entry changes: a request costs one dictionary access per resource, however many entries
-there are. No I/O, no clock.
+The permissions for all operations on one resource are computed together, as bits, and cached for the
+principal and address until an entry changes: a request costs one dictionary access per resource, however many
+entries there are. This module does no I/O, and has no clock.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ AUTHORIZERS = frozenset(
         "kafka.security.auth.SimpleAclAuthorizer",
     )
 )
-"""Values of `authorizer.class.name` that stand for this authorizer."""
+"""The values of `authorizer.class.name` for which the broker uses this authorizer."""
 
 CACHED_RESOURCES_MAX = 4096
-"""The most resources with cached decisions for one principal at one address: clients choose the names."""
+"""The most resources whose permissions are cached for one principal at one address."""
 
 CACHED_PEERS_MAX = 4096
-"""The most pairs of principal and address for which decisions are cached."""
+"""The most pairs of principal and address for which permissions are cached."""
 
 
 class Authorizer:
-    """Decides which operations a principal may do, by ACL entries that `add` and `remove` change.
+    """Computes the operations that a principal may do from ACL entries, which `add` and `remove` change.
 
     `super_users` are principals such as ``User:admin``. `allow_if_no_acl` is
     `allow.everyone.if.no.acl.found`.
@@ -69,7 +69,7 @@ class Authorizer:
         self._changed()
 
     def remove(self, acl: Acl) -> None:
-        """Remove an ACL entry. Does nothing if it was not added."""
+        """Remove an ACL entry. Do nothing if it was not added."""
         acl = acl.by_address()
         entries = self._entries(acl, make=False)
         count = entries.get(acl, 0)
@@ -106,7 +106,7 @@ class Authorizer:
             rights.forget()
 
     def _count_prefix(self, acl: Acl, change: int) -> None:
-        """Add `change` (1 or -1) to the number of prefixes of this length, which `covering` uses."""
+        """Add `change` (1 or -1) to the number of ACL prefixes with this length, for `covering`."""
         counts = self._prefix_counts.setdefault(acl.resource_type, {})
         length = len(acl.resource_name)
         counts[length] = counts.get(length, 0) + change
@@ -129,7 +129,7 @@ class Authorizer:
     # --- decisions ---------------------------------------------------------------------------------------
 
     def rights(self, principal: object, host: str) -> Rights:
-        """Return the `Rights` of a principal at an address; connections of one peer share them.
+        """Return the `Rights` of a principal at an address; all its connections share the object.
 
         The text of `principal` is its name, such as ``User:alice``.
         """
@@ -158,7 +158,7 @@ class Authorizer:
         return allowed & ~denied
 
     def allows_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Return True if the operation is allowed on some resource of a type (KIP-679).
+        """Return True if the operation is allowed on at least one resource of a type (KIP-679).
 
         It is allowed if an ALLOW entry has a pattern that no pattern of a DENY entry covers completely.
         """
@@ -198,7 +198,7 @@ class Authorizer:
 
 
 class Rights:
-    """The permissions of one principal at one address. Decisions are cached until an entry changes."""
+    """The permissions of one principal at one address. Results are cached until an ACL entry changes."""
 
     __slots__ = ("_authorizer", "_known", "host", "principal")
 
@@ -209,7 +209,7 @@ class Rights:
         self._known: dict[tuple[int, str], int] = {}
 
     def forget(self) -> None:
-        """Clear the cached decisions, because an entry has changed."""
+        """Clear the cached permissions, because an ACL entry has changed."""
         self._known.clear()
 
     def operations(self, resource_type: int, name: str) -> int:
@@ -254,7 +254,7 @@ def parse_super_users(text: str) -> list[str]:
     """Parse `super.users`: principals separated by semicolons, since names in certificates have commas.
 
     Raises:
-        ConfigError: a part is no principal.
+        ConfigError: a part is not a principal.
     """
     users = [part.strip() for part in text.split(";") if part.strip()]
     for user in users:

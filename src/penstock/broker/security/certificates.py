@@ -1,4 +1,4 @@
-"""Throw-away certificates for tests: each broker gets an authority of its own (library `cryptography`)."""
+"""Throw-away certificates for tests: each broker has its own authority (library `cryptography`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIFETIME = datetime.timedelta(days=30)
 
 
 class Issued(NamedTuple):
-    """An issued certificate with its chain, and its private key, in PEM."""
+    """A certificate that a test authority has issued, with its chain, and its private key, in PEM."""
 
     certificate_pem: bytes
     key_pem: bytes
@@ -61,7 +61,7 @@ class CertificateAuthority:
     def issue(self, name: str, hosts: Iterable[str], *, lifetime: datetime.timedelta = LIFETIME) -> Issued:
         """Return a certificate for a name, valid for these hosts and addresses.
 
-        A negative `lifetime` makes an expired one.
+        If `lifetime` is negative, the certificate has expired already.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from penstock.errors import DecodeError
 
 NAME_BYTES_MAX = 16 << 10
-"""The longest subject that is read, in bytes. The subject becomes part of log lines and of cache keys."""
+"""The most bytes of a subject, which becomes part of log lines and of cache keys."""
 
 KEYWORDS = {
     "2.5.4.3": "CN",
@@ -28,7 +28,7 @@ KEYWORDS = {
 
 _SEQUENCE, _SET, _OID, _VERSION, _EXTENSIONS = 0x30, 0x31, 0x06, 0xA0, 0xA3
 _ALTERNATIVE_NAMES = bytes((0x55, 0x1D, 0x11))
-"""2.5.29.17, the extension with the names of hosts."""
+"""The object identifier 2.5.29.17 of the certificate extension with subject alternative names."""
 
 _ENCODINGS = {
     12: "utf-8",
@@ -39,7 +39,7 @@ _ENCODINGS = {
     28: "utf-32-be",
     30: "utf-16-be",
 }
-"""The text encodings of ASN.1's string types, by tag."""
+"""A dict from the tag of each ASN.1 string type to its text encoding."""
 
 _ESCAPED = frozenset(',+"\\<>;')
 
@@ -47,7 +47,7 @@ _ESCAPED = frozenset(',+"\\<>;')
 class _Element(NamedTuple):
     tag: int
     start: int
-    """The position of the first byte of the value."""
+    """The position in the DER bytes of the first byte of the element's value."""
     end: int
 
 
@@ -55,7 +55,7 @@ def subject_of(certificate: bytes) -> str:
     """Return the subject of an X.509 certificate in DER, in Java's notation.
 
     Raises:
-        DecodeError: the bytes are no certificate, or the subject exceeds `NAME_BYTES_MAX`.
+        DecodeError: the bytes are not a certificate, or the subject exceeds `NAME_BYTES_MAX`.
     """
     outer = _element(certificate, 0, len(certificate), _SEQUENCE)
     body = _element(certificate, outer.start, outer.end, _SEQUENCE)
@@ -75,7 +75,7 @@ def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
     """Return the subject alternative names of an X.509 certificate in DER, each with its tag and length.
 
     Raises:
-        DecodeError: the bytes are no certificate.
+        DecodeError: the bytes are not a certificate.
     """
     outer = _element(certificate, 0, len(certificate), _SEQUENCE)
     body = _element(certificate, outer.start, outer.end, _SEQUENCE)

@@ -1,4 +1,4 @@
-"""`SaslGate`: handles the frames of a connection with SASL, until its client is authenticated and after."""
+"""`SaslGate`: handles the frames of a connection with SASL, before and after its client is authenticated."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _OFFER = b"\x01\x00\x00\x00"
 
 
 class KerberosService:
-    """The Kerberos service of one listener: its key, and the rules for names of principals.
+    """The Kerberos service of one listener: its key, and the rules that map Kerberos names to principals.
 
     Raises:
         ConfigError: the keytab cannot be read, or a rule is malformed.
@@ -71,7 +71,7 @@ def _jaas_options(settings: BrokerSecuritySettings) -> dict[str, str]:
 class GssapiExchange:
     """One GSSAPI authentication: Kerberos tokens, then the offered layers (none), then the client's choice.
 
-    The reason why Kerberos refuses a client goes to the log; the client gets a general text.
+    If Kerberos refuses a client, the reason is logged, and the client gets a general message.
     """
 
     def __init__(self, acceptor: KerberosService) -> None:

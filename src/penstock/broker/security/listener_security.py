@@ -45,7 +45,7 @@ class SecuredListener(Protocol):
 
 
 class SecuredCluster(Protocol):
-    """The metadata of the cluster that the security of a listener needs."""
+    """The interface to the cluster's metadata that the security of a listener needs."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -60,7 +60,7 @@ class SecuredCluster(Protocol):
 
 
 class ListenerParts(Protocol):
-    """The parts of a broker that the security of a listener needs."""
+    """The interface to the broker that the security of a listener needs."""
 
     @property
     def config(self) -> SettingTexts: ...
@@ -79,16 +79,16 @@ USER = "User"
 
 
 class LoginCounts:
-    """Counters of the logins at one listener (by SASL, or by TLS if it has no SASL), by outcome."""
+    """Counters of the logins at one listener (with SASL, or with TLS if it has no SASL), per outcome."""
 
     __slots__ = ("counts",)
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(product(LoginOutcome, (False, True)), 0)
-        """Counts by outcome and a bool: True for the re-authentication of a connection (KIP-368)."""
+        """The counts by (outcome, bool); the bool is True for re-authentications (KIP-368)."""
 
     def add(self, outcome: LoginOutcome, *, is_again: bool = False) -> None:
-        """Count the end of a login or of a session."""
+        """Count the outcome of a login or of a session."""
         self.counts[outcome, is_again] += 1
 
 
@@ -251,11 +251,11 @@ class ListenerSecurity:
         return own_certificate(self.tls_settings(settings)) or b""
 
     def _check_successor(self, settings: BrokerSecuritySettings) -> bytes:
-        """Return the new certificate that settings name, as DER, if it may replace the one in force.
+        """Return the new certificate that settings name, in DER, after checking that it may be used now.
 
         Raises:
-            ConfigError: the new certificate has another subject than the one in force, or lacks some of its
-                host names, and the settings do not allow that.
+            ConfigError: the new certificate has another subject than the present one, or lacks some of its
+            host names, and the settings do not allow that.
         """
         from penstock.broker.security.distinguished_names import alternative_names_of, subject_of
 
@@ -281,8 +281,8 @@ class ListenerSecurity:
         """Check settings that a client is about to set for this broker.
 
         Raises:
-            ConfigError: with them, this listener would have a certificate that cannot be read, or may not
-                replace the one in force.
+            ConfigError: the certificate that they name for this listener cannot be read, or may not replace
+            the present one.
         """
         config = self._node.cluster.config
         settings = BrokerSecuritySettings(
@@ -293,7 +293,7 @@ class ListenerSecurity:
             self._check_successor(settings)
 
     def _read_tls_state(self, settings: BrokerSecuritySettings) -> object:
-        """Return a value that changes with the certificate settings and with their files, for comparison."""
+        """Return a value to detect changes: it differs if certificate settings or their files have changed."""
         files = [settings.text(name) for name in _FILES]
         stats = []
         for path in files:
@@ -319,9 +319,9 @@ class ListenerSecurity:
         return stats, texts
 
     def renew_certificates(self) -> bool:
-        """Reload certificates if files or settings have changed; return True if new ones are in force.
+        """Reload certificates if files or settings have changed; return True if new ones are in use.
 
-        Open connections keep theirs. An error is logged, and the older certificate stays in force.
+        Open connections keep their certificates. An error is logged, and the old certificate stays in use.
         """
         if self.tls is None:
             return False
@@ -357,7 +357,7 @@ class ListenerSecurity:
 
 
 def _is_pem(path: str | None, kind: str | None) -> bool:
-    """Return True if a key store is a PEM file, by its type if given, otherwise by its first bytes."""
+    """Return True if a key store is PEM, according to its type setting or, without one, its first bytes."""
     if path is None:
         return False
     if kind is not None:

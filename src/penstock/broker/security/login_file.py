@@ -25,7 +25,7 @@ _SETTING = "sasl.jaas.config"
 
 
 class LoginListener(Protocol):
-    """A listener, as the sections of a JAAS file are chosen for it."""
+    """The interface of a listener for which a section of a JAAS file is chosen."""
 
     @property
     def name(self) -> str: ...
@@ -37,7 +37,7 @@ class LoginListener(Protocol):
 def login_file(options: str) -> str | None:
     """Return the path of the JAAS file that `options`, the text of KAFKA_OPTS, names, or None.
 
-    As for a JVM, the last of several paths counts, and ``==`` and a URL ``file:`` are accepted.
+    As in a JVM, the last of several paths applies, and ``==`` and ``file:`` URLs are accepted.
     """
     named = [word.removeprefix(PROPERTY) for word in options.split() if word.startswith(PROPERTY)]
     if not named:
@@ -84,14 +84,14 @@ def login_settings(
 
 
 def _has_own(listener: str, settings: Mapping[str, str]) -> bool:
-    """Return True if `settings` contain a login module for the listener."""
+    """Return True if `settings` themselves contain a login module for the listener."""
     own = f"listener.name.{listener}."
     modules = [name for name in settings if name.endswith(f".{_SETTING}")]
     return any(name.startswith(own) or not name.startswith("listener.name.") for name in modules)
 
 
 def _texts(entries: list[JaasEntry], place: str) -> dict[str, str]:
-    """Return the JAAS texts of the entries with a mechanism in `_READ`, by mechanism."""
+    """Return a dict from mechanism to the text of its JAAS entry, for the mechanisms in `_READ`."""
     found: dict[str, str] = {}
     for entry in entries:
         mechanism = MECHANISMS.get(entry.name)

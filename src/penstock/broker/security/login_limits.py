@@ -1,4 +1,4 @@
-"""Limits for connections that have not authenticated themselves yet: on their number and time.
+"""Limits for connections that have not authenticated themselves yet: their number, and their time.
 
 If there are too many, the oldest is closed: connections that never log in do not keep out a client that
 logs in at once.
@@ -10,14 +10,14 @@ from typing import Protocol
 
 
 class Closable(Protocol):
-    """The method of a connection that `LoginLimits` calls."""
+    """The interface of a connection for `LoginLimits`."""
 
     def close(self, reason: str) -> None:
         """Close the connection at once."""
 
 
 class LoginLimits:
-    """Allows `number_max` unauthenticated connections for `seconds_max` each, by the monotonic clock."""
+    """Allows `number_max` unauthenticated connections at a time, each for `seconds_max` seconds."""
 
     def __init__(self, number_max: int, seconds_max: float) -> None:
         self._number_max = number_max
@@ -44,7 +44,7 @@ class LoginLimits:
         self._since.pop(connection, None)
 
     def expire(self, now: float) -> None:
-        """Close the connections that have taken too long."""
+        """Close the connections that have been unauthenticated for more than `seconds_max` seconds."""
         reason = f"no authentication within {self._seconds_max:.0f} s (penstock.authentication.timeout.ms)"
         for connection, since in list(self._since.items()):
             if now - since < self._seconds_max:

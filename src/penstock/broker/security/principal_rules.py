@@ -1,9 +1,9 @@
-"""`ssl.principal.mapping.rules`: from the subject of a client certificate to the name of a principal.
+"""`ssl.principal.mapping.rules`: rules that map a client certificate's subject to a principal name.
 
 Rules are separated by commas and tried in order. The result of ``DEFAULT`` is the unchanged subject.
-``RULE:pattern/replacement/`` applies to subjects that match the whole pattern; groups replace ``$1`` etc.
-With ``L`` or ``U`` at the rule's end, the result is in lower or upper case. If no rule matches, there is
-no principal.
+``RULE:pattern/replacement/`` applies to subjects that match the whole pattern; groups of the match replace
+``$1`` etc. With ``L`` or ``U`` at the rule's end, the result is in lower or upper case. If no rule matches,
+the certificate has no principal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PrincipalRule(NamedTuple):
 
 
 def _filled(replacement: str, match: re.Match[str]) -> str:
-    """Return the replacement with groups inserted.
+    """Return a rule's replacement text with the match's groups inserted.
 
     As in Java, ``$12`` is group 1 followed by a 2 if there is no group 12.
     """
@@ -54,7 +54,7 @@ def _filled(replacement: str, match: re.Match[str]) -> str:
 
 
 def parse_principal_rules(text: str) -> list[PrincipalRule]:
-    """Parse `ssl.principal.mapping.rules`. With an empty text, no certificate gives a principal.
+    """Parse `ssl.principal.mapping.rules`. If it is empty, no certificate has a principal.
 
     Raises:
         ConfigError: a rule is malformed.
@@ -85,12 +85,12 @@ def parse_principal_rules(text: str) -> list[PrincipalRule]:
 
 
 def _python_pattern(pattern: str) -> str:
-    """Convert a Java regular expression to Python's syntax, which writes named groups differently."""
+    """Convert a Java regular expression to Python's syntax, which differs for named groups."""
     return re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
 
 
 def principal_name(rules: list[PrincipalRule], subject: str) -> str | None:
-    """Return the name that the first matching rule gives, or None if none matches."""
+    """Return the principal name that the first matching rule yields, or None if none matches."""
     for rule in rules:
         name = rule.apply(subject)
         if name is not None:

@@ -1,6 +1,6 @@
 """Security for a test or a laptop, in one argument: ``Broker(security="SASL_SSL")``.
 
-Certificates are made for the run and trusted by its clients only; users get passwords of their own. All files
+Certificates are made for the run and trusted by its clients only; each user gets its own password. All files
 are in a directory that only this user can read and that is removed with the broker. Needs the extra
 ``penstock[security]``.
 """
@@ -36,13 +36,13 @@ UNSECURED_LOGIN = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     ' unsecuredLoginStringClaim_sub="admin";'
 )
-"""The login module of listeners that take tokens without a signature."""
+"""The JAAS login module text for listeners that accept tokens without a signature."""
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class SeededCluster(Protocol):
-    """The metadata of a cluster, as users and ACL entries are written to them."""
+    """The interface to a cluster's metadata through which users and ACL entries are written."""
 
     @property
     def security(self) -> SecurityImage: ...
@@ -53,7 +53,7 @@ class SeededCluster(Protocol):
 
 
 class SeededNode(Protocol):
-    """A broker, as its users and ACL entries are written."""
+    """The interface to a broker whose users and ACL entries are written."""
 
     @property
     def cluster(self) -> SeededCluster: ...
@@ -67,10 +67,10 @@ class Security:
 
     `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. `users` are names, or names with passwords; by default
     ``admin`` and ``user``. `mechanisms` are SASL mechanisms, of which `client_settings` uses the first. With
-    `acls` (rules such as ``allow user read topic:orders``) or `super_users` there is an authorizer; super
-    users are names, ``admin`` by default. `client_certificates` requires a certificate from each client (SSL
-    only). `unsecured_tokens` adds OAUTHBEARER with tokens without a signature, as the first mechanism: any
-    client can log in as any user with one, of `users` or not.
+    `acls` (rules such as ``allow user read topic:orders``) or `super_users`, the broker has an authorizer;
+    super users are names, ``admin`` by default. `client_certificates` requires a certificate from each client
+    (SSL only). `unsecured_tokens` adds OAUTHBEARER with tokens without a signature, as the first mechanism:
+    with such a token, any client can log in as any user, even one that is not in `users`.
     """
 
     def __init__(
@@ -224,8 +224,8 @@ class Security:
     def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
         """Replace the broker's certificate, which the broker uses for new connections within a second.
 
-        `expired` makes a certificate whose validity has ended; `hosts` makes one for these names instead of
-        the broker's.
+        If `expired` is True, the new certificate has expired already. If `hosts` is given, it is valid for
+        these names instead of the broker's.
         """
         names = dict.fromkeys(("localhost", "127.0.0.1", "::1", self._host) if hosts is None else hosts)
         lifetime = datetime.timedelta(days=-1 if expired else 30)
@@ -235,7 +235,7 @@ class Security:
         write_whole_bytes(str(path), pem, fresh=str(fresh), mode=0o600, sync=False)
 
     def close(self) -> None:
-        """Remove certificates and keys. Without a call they are removed with this object or the process."""
+        """Remove certificates and keys. They are removed anyway when the process ends."""
         if self._directory is not None:
             self._removal()
             self._directory = self._authority = None
@@ -246,7 +246,7 @@ class Security:
         """Return the password of a user.
 
         Raises:
-            ConfigError: there is no such user.
+            ConfigError: the user does not exist.
         """
         found = self._passwords.get(user)
         if found is None:
@@ -256,10 +256,10 @@ class Security:
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
         """Return settings for a client, under the names that librdkafka and Penstock's clients use.
 
-        The default of `user` is the first user, that of `mechanism` the broker's first mechanism.
+        By default, `user` is the first user, and `mechanism` is the broker's first mechanism.
 
         Raises:
-            ConfigError: there is no such user.
+            ConfigError: the user does not exist.
         """
         name = user if user is not None else next(iter(self._passwords))
         found = {"security.protocol": self.protocol}
@@ -290,7 +290,7 @@ class Security:
 
 
 def security_of(given: Security | str) -> Security:
-    """Return the `Security` that the argument `security` of `Broker` and `Cluster` stands for.
+    """Return the `Security` for the argument `security` of `Broker` or `Cluster`.
 
     Raises:
         ConfigError: the argument is neither a protocol nor a `Security`.

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): limits, lifetimes, and which principals may renew or expire a token.
+"""Delegation tokens (KIP-48, KIP-373): limits, lifetimes, and the right to renew or expire a token.
 
 A token is an id and an HMAC, which is computed from the id with the broker's secret. The HMAC is the password
-of a SCRAM login with the token. The metadata log holds everything but the HMAC.
+of a SCRAM login with the token. The metadata log contains all fields of a token except the HMAC.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TokenCredentials:
     """The SCRAM credentials of delegation tokens: computed at the first login with a token, then cached."""
 
     def __init__(self, secret: Secret, salt_key: bytes) -> None:
-        """Prepare an empty cache. Salts are derived from `salt_key`, so a token's salt never changes."""
+        """Prepare an empty cache. Salts are derived from `salt_key`, so each token's salt is constant."""
         self._secret = secret
         self._salt_key = salt_key
         self._known: dict[tuple[str, str], ScramCredential] = {}
@@ -61,7 +61,7 @@ class TokenCredentials:
 
 
 def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
-    """Return records that remove the tokens that have expired."""
+    """Return metadata records that remove the delegation tokens that have expired."""
     from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 
     return [
@@ -74,7 +74,7 @@ def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
 def renewed(
     token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
 ) -> DelegationToken:
-    """Return the token with its expiry set to `period_ms` from now, or to the latest allowed if negative.
+    """Return the token with its expiry `period_ms` from now, or, if that is negative, at the latest allowed.
 
     Raises:
         KafkaError: the principal may not renew the token (63), or it has expired (66).
@@ -88,7 +88,7 @@ def renewed(
 
 
 def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
-    """Return the token with its expiry set to `period_ms` from now, or None (remove it) if that is negative.
+    """Return the token with its expiry `period_ms` from now, or None (to be removed) if that is negative.
 
     Raises:
         KafkaError: the principal may not expire the token (63), or it has expired (66).

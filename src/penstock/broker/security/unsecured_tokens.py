@@ -1,9 +1,9 @@
-"""Checks of bearer tokens without a signature (KIP-255), which prove nothing and are for tests.
+"""Checks of bearer tokens without a signature (KIP-255), which any client can forge: for tests only.
 
-A listener takes such tokens only where its settings ask for them by name: by an option that begins with
-``unsecuredLogin`` or ``unsecuredValidator`` in its `sasl.jaas.config`, or by the class of Apache Kafka's
-OAuthBearerUnsecuredValidatorCallbackHandler, whose checks these are. A listener that has keys to check
-signatures with never takes them.
+A listener accepts such tokens only if its settings explicitly request this: with an option that begins with
+``unsecuredLogin`` or ``unsecuredValidator`` in its `sasl.jaas.config`, or with Apache Kafka's class
+OAuthBearerUnsecuredValidatorCallbackHandler, whose checks this module makes. A listener that has keys for
+checking signatures never accepts unsigned tokens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CLOCK_SKEW = f"{VALIDATOR}AllowableClockSkewMs"
 OPTIONS = (PRINCIPAL_CLAIM, SCOPE_CLAIM, REQUIRED_SCOPE, CLOCK_SKEW)
 
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-"""The characters of one scope (RFC 6749, section 3.3)."""
+"""A pattern for one scope of a token (RFC 6749, section 3.3)."""
 
 
 class UnsecuredRules(NamedTuple):

@@ -1,4 +1,4 @@
-"""The users of a listener: PLAIN's are in its settings, SCRAM's and tokens in the metadata log."""
+"""The users of a listener: users for PLAIN in its settings, those for SCRAM and tokens in the metadata log."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class ListenerUsers:
         token_secret: Callable[[], Secret | None],
         salt_key: bytes,
     ) -> None:
-        """Prepare look-ups. `passwords` are those of PLAIN; `image` has the SCRAM users and the tokens.
+        """Prepare look-ups. `passwords` has the PLAIN users; `image` has the SCRAM users and the tokens.
 
-        `salt_key` is a secret that is stored with the broker's data: salts for unknown names and for tokens
-        are derived from it.
+        `salt_key` is a secret that is stored with the broker's data: the salts for unknown user names and for
+        tokens are derived from it.
         """
         self.passwords = passwords
         self._image = image
@@ -59,7 +59,7 @@ class ListenerUsers:
         return self.passwords.get(name)
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return a user's credential for a SCRAM mechanism, or None if there is none."""
+        """Return a user's credential for a SCRAM mechanism, or None if the user has none."""
         return self._image.credentials.get((name, SCRAM_CODES[mechanism]))
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
@@ -73,7 +73,7 @@ class ListenerUsers:
         return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """Return a credential for an unknown name, which no proof matches and which looks like real ones."""
+        """Return a credential for an unknown user that looks real, but that no client proof matches."""
         from penstock.security.unknown_users import fake_credential
 
         shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])
@@ -84,7 +84,7 @@ def enabled_mechanisms(settings: BrokerSecuritySettings, supported: tuple[str, .
     """Return the SASL mechanisms that a listener offers.
 
     Raises:
-        ConfigError: the settings name none, or one that is not supported.
+        ConfigError: the settings name no mechanism, or one that is not supported.
     """
     text = settings.text("sasl.enabled.mechanisms") or ""
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

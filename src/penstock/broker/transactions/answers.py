@@ -1,6 +1,6 @@
 """Error codes of the transaction coordinator, translated for clients of older versions.
 
-The coordinator answers with the newest codes. Clients that are older than a code get its predecessor.
+The coordinator returns the newest codes. A client that is older than a code gets the code used before.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ FENCED_SINCE: dict[int, int] = {
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
     ApiKey.END_TXN: 2,
 }
-"""The first version of each API that answers PRODUCER_FENCED (90) instead of INVALID_PRODUCER_EPOCH (47)."""
+"""A dict from API to its first version that answers PRODUCER_FENCED (90) instead of INVALID_PRODUCER_EPOCH
+(47)."""
 
 ABORTABLE_SINCE: dict[int, int] = {ApiKey.PRODUCE: 11, ApiKey.TXN_OFFSET_COMMIT: 4}
-"""The first version of each API that answers TRANSACTION_ABORTABLE (120), not INVALID_TXN_STATE (48)."""
+"""A dict from API to its first version that answers TRANSACTION_ABORTABLE (120), not INVALID_TXN_STATE
+(48)."""
 
 _UNAVAILABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -29,14 +31,14 @@ _UNAVAILABLE = (
 
 
 def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode:
-    """Return the error code that a client of `version` of the coordinator API `api` gets for `error`."""
+    """Translate `error` to the code that exists in `version` of the coordinator's API `api`."""
     if error == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(api, 0):
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
 
 
 def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
-    """Return the error code of Produce if adding or verifying a partition fails with `error`."""
+    """Return the error code for a Produce response after adding or verifying a partition failed."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.PRODUCE]:
@@ -49,7 +51,7 @@ def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def answer_of_offsets(error: ErrorCode, version: int) -> ErrorCode:
-    """Return the error code of TxnOffsetCommit if adding or verifying a partition fails with `error`."""
+    """Return the error code for a TxnOffsetCommit response after adding or verifying a partition failed."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.TXN_OFFSET_COMMIT]:

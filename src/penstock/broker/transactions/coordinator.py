@@ -1,13 +1,13 @@
-"""The coordinator of a broker's transactional ids, which turns requests into records, markers and answers.
+"""The transaction coordinator of a broker, which turns requests into records, markers and responses.
 
 This module does no I/O and has no clock. A change is first put into `outbox` to be stored; it takes effect
 when `TransactionRegistry.stored` is called, and only then are its markers sent and its request answered.
-While a change is being stored, and while markers are missing, requests for the id are answered
+While a change is being stored, and while markers are missing, requests for the id get
 CONCURRENT_TRANSACTIONS.
 
 Two rules keep a transaction complete: the outcome is stored before the first marker is written, and the end
-of the transaction after the last one. A coordinator that loads an id whose outcome is stored sends all its
-markers again.
+of the transaction is stored after the last marker. A coordinator that loads an id whose outcome is stored
+sends all its markers again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TransactionCoordinator:
         self.settings = settings
         self._new_id = new_id
         self._open: dict[str, Transaction] = {}
-        """The open transactions that have a timeout, by transactional id."""
+        """A dict from transactional id to its open transaction, for transactions with a timeout."""
         self._abort_at_s = NEVER
         self._expire_at_s = NEVER
 
@@ -202,9 +202,9 @@ class TransactionCoordinator:
     ) -> None:
         """Handle AddPartitionsToTxn and AddOffsetsToTxn: add partitions to the transaction of a producer.
 
-        `is_implicit` means that a partition's leader asks, because a producer with KIP-890 has written to it.
-        `connection` is the number of the client's connection; a connection that was opened later has a higher
-        number.
+        `is_implicit` is True if a partition's leader calls, because a producer with KIP-890 has written to
+        the partition. `connection` is the number of the client's connection; a connection that was opened
+        later has a higher number.
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
         if error or transaction is None:
@@ -237,9 +237,9 @@ class TransactionCoordinator:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return for each partition NONE if it is in the transaction, otherwise TRANSACTION_ABORTABLE.
+        """Return NONE for each partition in the transaction, TRANSACTION_ABORTABLE for every other one.
 
-        Other errors concern the transaction, and are returned for each partition.
+        Other errors concern the whole transaction, and are returned for every partition.
         """
         transaction, error = self.registry.find(transactional_id)
         if not error:
@@ -256,7 +256,7 @@ class TransactionCoordinator:
     def _find_for(
         self, transactional_id: str, producer_id: int, epoch: int
     ) -> tuple[Transaction | None, ErrorCode]:
-        """Return the transaction to which a producer may add partitions, or else None and the error."""
+        """Return the transaction to which a producer may add partitions, and NONE; or None and the error."""
         transaction, error = self.registry.find(transactional_id)
         if error:
             return None, error
@@ -283,12 +283,12 @@ class TransactionCoordinator:
         raises_epoch: bool,
         connection: int = NO_CONNECTION,
     ) -> None:
-        """Handle EndTxn. It is answered when the outcome is stored, before the first marker is sent.
+        """Handle EndTxn. The request is answered when the outcome is stored, before markers are sent.
 
         `raises_epoch` means that the request follows KIP-890 (v5). An older request does not identify its
-        transaction, so that a late one could end the next transaction (KAFKA-17754). A late request arrives
-        over a `connection` that is older than the one over which partitions were added; the coordinator
-        ignores it.
+        transaction, so that a late one could end the next transaction (KAFKA-17754). If the request arrives
+        over a `connection` that is older than the connection over which partitions were added, it is late,
+        and the coordinator ignores it.
         """
         transaction, error = self.registry.find(transactional_id)
         if not error and transaction is None:
@@ -355,10 +355,11 @@ class TransactionCoordinator:
         self.registry.store(transaction, TransactionChange(changed, last_epoch, ticket, outcome))
 
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
-        """Abort an open transaction that timed out or whose producer is replaced, and raise its epoch.
+        """Abort an open transaction that timed out or whose producer is fenced, and raise the epoch.
 
-        `ticket` identifies the InitProducerId request of the new producer, if there is one. It is answered
-        CONCURRENT_TRANSACTIONS; when the client repeats it, the producer gets the next epoch.
+        `ticket` identifies the InitProducerId request of the new producer, or is None. This request is
+        answered CONCURRENT_TRANSACTIONS; when the client repeats the request, the producer gets the next
+        epoch.
         """
         image = transaction.image
         raised = min(image.epoch + 1, EPOCH_MAX)
@@ -391,7 +392,7 @@ class TransactionCoordinator:
     ) -> list[str]:
         """Load the transactions of a partition; resume their timeouts, and send missing markers again.
 
-        Returns the ids whose values cannot be used.
+        Returns the ids whose stored values are invalid.
         """
         unusable = self.registry.load(index, epoch, stored, now)
         self._set_expiry(now)
@@ -406,7 +407,7 @@ class TransactionCoordinator:
             self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Start the timeout of a transaction that has begun, or stop that of one that is no longer open."""
+        """Start the timeout of a transaction that has begun; stop the timeout if it is no longer open."""
         if transaction.state is not TransactionState.ONGOING:
             transaction.deadline_s = NEVER
             self._open.pop(transaction.id, None)
@@ -433,12 +434,12 @@ class TransactionCoordinator:
             self._expire_at_s = min(self._expire_at_s, now.uptime_s + interval_s)
 
     def next_deadline(self) -> float | None:
-        """Return the uptime in seconds at which `advance` has to be called next, or None."""
+        """Return the uptime in seconds at which `advance` must be called next; None if nothing is due."""
         earliest = min(self._abort_at_s, self._expire_at_s, self.marking.next_deadline())
         return None if earliest == NEVER else earliest
 
     def advance(self, now: Instant) -> None:
-        """Do what is due: send markers again, abort transactions that timed out, expire ids."""
+        """Run the actions that are due: send markers again, abort timed-out transactions, expire ids."""
         self.marking.advance(now)
         if self._abort_at_s <= now.uptime_s:
             self._abort_at_s = NEVER

@@ -1,7 +1,8 @@
-"""EndTxn: two tables with the result of commit and abort in each state, before and since KIP-890.
+"""EndTxn: tables with the results of commit and abort in each state, before and since KIP-890.
 
-Before KIP-890 (EndTxn v0-v4) all transactions of a producer have the same epoch, and a request must have it.
-Since then (v5) each EndTxn raises the epoch, so that a request with the previous epoch is a repeated one.
+Before KIP-890 (EndTxn v0-v4) all transactions of a producer have the same epoch, and a request must have that
+epoch. Since then (v5) each EndTxn raises the epoch, so that a request with the previous epoch is a
+repetition.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class EndOutcome(Enum):
     PREPARE = auto()
     """The outcome has to be stored, and then markers have to be written."""
     REPEAT = auto()
-    """The transaction has ended in this way already: success, with the current producer id and epoch."""
+    """The transaction has already ended with this result: the response has the current producer id and
+    epoch."""
 
 
 class EpochComparison(Enum):
@@ -27,7 +29,7 @@ class EpochComparison(Enum):
 
     CURRENT = auto()
     PREVIOUS = auto()
-    """The id and epoch are those before the last transaction ended: the request may be a repeated one."""
+    """The id and epoch were current before the last transaction ended: the request may be a repetition."""
     OTHER = auto()
 
 
@@ -51,7 +53,8 @@ ENDS_OLD: dict[tuple[TransactionState, bool], EndOutcome | ErrorCode] = {
     (TransactionState.COMPLETE_ABORT, COMMIT): _INVALID,
     (TransactionState.COMPLETE_ABORT, ABORT): EndOutcome.REPEAT,
 }
-"""The results before KIP-890, by state and True for a commit. The request has the current epoch."""
+"""A dict from (state, True for a commit) to the result before KIP-890, for a request with the current
+epoch."""
 
 ENDS: dict[tuple[TransactionState, EpochComparison, bool], EndOutcome | ErrorCode] = {
     (TransactionState.EMPTY, EpochComparison.CURRENT, COMMIT): _INVALID,
@@ -67,27 +70,27 @@ ENDS: dict[tuple[TransactionState, EpochComparison, bool], EndOutcome | ErrorCod
     (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, COMMIT): _INVALID,
     (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, ABORT): EndOutcome.REPEAT,
 }
-"""The results since KIP-890, by state, epoch comparison, and True for a commit.
+"""A dict from (state, epoch comparison, True for a commit) to the result since KIP-890.
 
 A combination that is not listed gets PRODUCER_FENCED. Requests in the states PrepareCommit and PrepareAbort
-are refused before.
+are refused before this lookup.
 """
 
 
 def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
-    """Return True for the previous producer id and its last epoch, after which the id was replaced."""
+    """Return True if this is the previous producer id with its last epoch, which led to a new id."""
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 
 def judge_old_end(image: Image, epoch: int, is_commit: bool) -> EndOutcome | ErrorCode:
-    """Decide about an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
+    """Return the result of an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
     if epoch != image.epoch:
         return _FENCED
     return ENDS_OLD[image.state, is_commit]
 
 
 def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> EndOutcome | ErrorCode:
-    """Decide about an EndTxn of KIP-890 (v5)."""
+    """Return the result of an EndTxn since KIP-890 (v5)."""
     replaced = producer_id != image.producer_id and is_exhausted_pair(image, producer_id, epoch)
     if producer_id != image.producer_id and not replaced:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -1,4 +1,4 @@
-"""InitProducerId: which producer id and epoch a producer gets (KIP-98, KIP-360).
+"""InitProducerId: chooses the producer id and epoch that a producer gets (KIP-98, KIP-360).
 
 `judge_initialization` decides for a transactional id that exists and has no change in progress.
 """
@@ -32,14 +32,14 @@ class Initialization(NamedTuple):
 
 
 class Judgement(Enum):
-    """The decision about an InitProducerId request."""
+    """The result of an InitProducerId request, as `judge_initialization` decides it."""
 
     FENCED = auto()
-    """The producer is not the newest one: PRODUCER_FENCED."""
+    """The producer is not the newest one of its id. The response has PRODUCER_FENCED."""
     WAIT = auto()
-    """The last transaction is still being ended: CONCURRENT_TRANSACTIONS."""
+    """Markers of the last transaction are still missing. The response has CONCURRENT_TRANSACTIONS."""
     ABORT_FIRST = auto()
-    """A transaction is open. It is aborted; the request is answered CONCURRENT_TRANSACTIONS."""
+    """A transaction is open. It is aborted, and the response has CONCURRENT_TRANSACTIONS."""
     NEW_ID = auto()
     """All epochs of the producer id are used up: the producer gets a new id, with epoch 0."""
     RAISE_EPOCH = auto()
@@ -49,7 +49,7 @@ class Judgement(Enum):
 
 
 def judge_initialization(transaction: Transaction, request: Initialization) -> Judgement:
-    """Decide about `request`. The checks are in Apache Kafka's order, which clients can observe."""
+    """Return the result for `request`. The checks are in Apache Kafka's order, which clients can observe."""
     image = transaction.image
     if request.names_producer and request.producer_id != image.producer_id:
         was_replaced = (

@@ -1,8 +1,8 @@
 """Markers: the control batches that end a transaction in each of its partitions.
 
-They are sent once the outcome is stored, again and again until every partition has its own; then the end of
-the transaction is stored. After a restart in between all of them are sent again: a second marker does no
-harm.
+Markers are sent when the outcome has been stored, and repeated until every partition has its marker; then the
+end of the transaction is stored. After a restart before that, all markers are sent again: a second marker
+does no harm.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ RETRY_MAX_S = 5.0
 """The longest delay, in seconds. With each further failure the delay doubles, up to this."""
 
 _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION)
-"""The results of a marker after which it is not sent again.
+"""The error codes of a marker write after which the marker is not sent again.
 
-A log whose message format has no markers has no transaction either.
+A log whose message format has no markers cannot contain a transaction.
 """
 
 
 class Marking:
-    """Completes the prepared transactions of a registry by markers."""
+    """Completes prepared transactions: sends their markers, and stores their end."""
 
     def __init__(self, registry: TransactionRegistry) -> None:
         self._registry = registry
         self.retry_first_s = RETRY_FIRST_S
         self.retry_max_s = RETRY_MAX_S
         self._retries: dict[str, Transaction] = {}
-        """The transactions that wait for the next attempt to write markers or to store their end."""
+        """A dict from transactional id to a transaction that waits for the next attempt to write markers
+        or to store its end."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
         """Send the markers of a transaction whose outcome was stored before it was loaded."""
@@ -48,12 +49,12 @@ class Marking:
             self._begin_marking(transaction, now)
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Schedule another attempt to store that a transaction has ended."""
+        """Schedule another attempt to store the end of a transaction."""
         if transaction.state in PREPARED:
             self._try_later(transaction, now)
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """Send no more markers of a transaction."""
+        """Stop sending the markers of a transaction."""
         self._retries.pop(transaction.id, None)
 
     def _begin_marking(self, transaction: Transaction, now: Instant) -> None:
@@ -80,10 +81,10 @@ class Marking:
         self._registry.outbox.markers.append(markers)
 
     def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
-        """Record to which partitions a transaction's marker was written.
+        """Record the results of writing a transaction's markers to partitions.
 
-        A partition without an outcome was not reached. A deleted partition is reported as NONE: it needs no
-        marker. Failed markers are sent again until they are written.
+        A partition without a result was not reached. A deleted partition has the result NONE, because it
+        needs no marker. Failed markers are sent again until they are written.
         """
         transaction = self._registry.transactions.get(markers.transactional_id)
         if transaction is None or transaction.state not in PREPARED or not transaction.is_sending:
@@ -125,18 +126,18 @@ class Marking:
         )
 
     def retry(self, transactional_id: str, now: Instant) -> None:
-        """Send the missing markers of a transaction again at once, since one may succeed now."""
+        """Send the missing markers of a transaction again at once, because they may succeed now."""
         transaction = self._retries.pop(transactional_id, None)
         if transaction is not None:
             transaction.retry_at_s = NEVER
             self._go_on_marking(transaction, now)
 
     def next_deadline(self) -> float:
-        """Return the uptime in seconds at which a marker is due to be sent again."""
+        """Return the uptime in seconds of the next attempt to send markers, or `NEVER`."""
         return min((each.retry_at_s for each in self._retries.values()), default=NEVER)
 
     def advance(self, now: Instant) -> None:
-        """Send the markers again that are due."""
+        """Send markers again whose next attempt is due."""
         for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
             del self._retries[transaction.id]
             transaction.retry_at_s = NEVER

@@ -1,8 +1,9 @@
-"""The coordinator's output, for its driver: records to store, markers to write, requests to answer.
+"""The transaction coordinator's output for its caller: records to store, markers to write, responses.
 
-Every entry is taken once. The driver reports a `StoreRecord` by `TransactionRegistry.stored` or `not_stored`,
-and `Markers` by `Marking.marked`, each exactly once. If a partition of the coordinator is lost, its pending
-entries are dropped, and late reports about them are ignored.
+The caller (`TransactionService`) takes every entry once. It reports the result of a `StoreRecord` with
+`TransactionRegistry.stored` or `not_stored`, and the result of `Markers` with `Marking.marked`, each exactly
+once. If a partition of the coordinator is lost, its pending entries are dropped, and late reports about them
+are ignored.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ if TYPE_CHECKING:
     from penstock.broker.transactions.transaction import TopicPartition
 
 Ticket = object
-"""Identifies a request that waits for its answer; any object."""
+"""Any object that identifies a request which waits for its response."""
 
 
 class ApiOutcome(NamedTuple):
-    """The answer to a request of any API, with error codes of the API's newest version."""
+    """The response to a transaction request of any API, with the error codes of its newest version."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     epoch: int = -1
     closes_connection: bool = False
-    """The request may be a late one: give no answer and close its connection. A client that still waits for
-    the answer asks again on a new connection, and gets it there."""
+    """True if the request may be a late one: its connection is closed without a response. A client that
+    still waits repeats the request on a new connection, and gets the response there."""
 
 
 class StoreRecord:
-    """A record for partition `index` of `__transaction_state`. Compared by identity."""
+    """A record for partition `index` of `__transaction_state`. Records are compared by identity."""
 
     __slots__ = ("coordinator_epoch", "index", "record", "transactional_id")
 
@@ -53,12 +54,12 @@ class Markers(NamedTuple):
     is_commit: bool
     coordinator_epoch: int
     client_version: int
-    """The transaction version of a marker: 2 asks partitions for the checks of KIP-1228."""
+    """The transaction version of a marker: with 2, partitions make the checks of KIP-1228."""
     partitions: tuple[TopicPartition, ...]
 
 
 class TransactionOutbox:
-    """The entries that have not been taken yet, in the order in which they were added."""
+    """Queues of the coordinator's records, markers and responses, which its caller has not taken yet."""
 
     def __init__(self) -> None:
         self.stores: list[StoreRecord] = []

@@ -15,7 +15,7 @@ STATE_NAMES = frozenset(state.value for state in TransactionState)
 
 
 class Description(NamedTuple):
-    """The description of one transactional id. Unless `error` is NONE, the other fields have no meaning."""
+    """The description of one transactional id. If `error` is not NONE, the other fields have no meaning."""
 
     error: ErrorCode = ErrorCode.NONE
     state: str = ""
@@ -24,7 +24,7 @@ class Description(NamedTuple):
     producer_id: int = 0
     epoch: int = 0
     partitions: tuple[TopicPartition, ...] = ()
-    """The partitions of an open transaction or, while it is being ended, those without their marker."""
+    """The partitions of an open transaction; while it is being ended, the partitions without a marker."""
 
 
 def describe(coordinator: TransactionCoordinator, transactional_id: str) -> Description:
@@ -58,7 +58,7 @@ def listed(
     longer_than_ms: int = -1,
     is_wanted: Callable[[str], bool] | None = None,
 ) -> list[Transaction]:
-    """Return the transactions that pass all filters; an empty filter lets everything pass.
+    """Return the transactions that pass all filters; an empty filter passes all.
 
     `longer_than_ms` is compared with the time since the transaction's start. The start counts as 1970 for an
     id without a transaction. `is_wanted` returns True if an id may be returned.

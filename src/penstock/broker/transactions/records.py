@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`, byte by byte as Apache Kafka writes them.
+"""The records of `__transaction_state`, in exactly the format of Apache Kafka.
 
 A key is a version (int16, 0) and the transactional id; a value is a version (int16, 0 or 1) and the state
 of the id. A record without a value is a tombstone: the id has expired.
@@ -17,7 +17,7 @@ KEY_VERSION = 0
 TAGGED_VALUE_VERSION = 1
 """The flexible version of values, written since `transaction.version` 1.
 
-It adds the previous and the next producer id, and the client's transaction version.
+This version adds the previous and the next producer id, and the client's transaction version.
 """
 
 
@@ -29,7 +29,7 @@ class StoredTransaction(NamedTuple):
 
 
 def value_version(feature_level: int) -> int:
-    """Return the version of record values that are written at this level of `transaction.version`."""
+    """Return the version in which record values are written at a level of `transaction.version`."""
     return TAGGED_VALUE_VERSION if feature_level >= 1 else 0
 
 

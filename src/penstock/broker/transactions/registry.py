@@ -1,7 +1,7 @@
 """The transactional ids of a coordinator, and their changes that are being stored.
 
 An id belongs to one partition of `__transaction_state`. A change takes effect when its record is in that log;
-requests wait for that, and are answered from here.
+requests wait for that, and the registry then answers them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _STORE_ERRORS: dict[int, ErrorCode] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error for clients, by the error of the append to `__transaction_state`."""
+"""A dict from the error of an append to `__transaction_state` to the error for clients."""
 
 
 class TransactionChange:
-    """A change of one transaction that is being stored, and what happens after that."""
+    """A change of one transaction that is being stored, with the response to send after that."""
 
     __slots__ = ("image", "is_fence", "last_epoch", "outcome", "ticket")
 
@@ -70,23 +70,23 @@ class TransactionChange:
 
 
 class TransactionFollower(Protocol):
-    """A part that reacts to changes of transactions: it sends markers, or keeps deadlines."""
+    """The interface of an observer of transactions: one sends markers, another keeps timeouts."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """React to an id that was read from the log."""
+        """React to a transactional id that was read from the log."""
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """React to a change that has been stored."""
+        """React to a change of a transaction that has been stored."""
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """React to a change that could not be stored."""
+        """React to a change of a transaction that could not be stored."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """React to an id that has been removed."""
+        """React to a transactional id that has been removed from memory."""
 
 
 class TransactionRegistry:
-    """The ids of all loaded partitions of `__transaction_state`. `followers` react to their changes."""
+    """The transactional ids in all loaded partitions of `__transaction_state`; `followers` see changes."""
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
         self.followers: list[TransactionFollower] = []
@@ -99,23 +99,23 @@ class TransactionRegistry:
         self.size_bytes = 0
         """The approximate memory of all transactional ids in bytes."""
         self.loading: set[int] = set()
-        """Partitions that are being read: their ids are answered COORDINATOR_LOAD_IN_PROGRESS."""
+        """The partitions that are being read: requests for their ids get COORDINATOR_LOAD_IN_PROGRESS."""
         self._epochs: dict[int, int] = {}
-        """The coordinator epoch of each partition that is loaded."""
+        """A dict from each loaded partition to its coordinator epoch."""
         self._changes: dict[StoreRecord, tuple[Transaction, TransactionChange]] = {}
 
     # --- partitions of __transaction_state ---------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int:
-        """Return the number of the `__transaction_state` partition for an id."""
+        """Return the number of the `__transaction_state` partition for a transactional id."""
         return partition_of(transactional_id, self.partition_count)
 
     def is_loaded(self, index: int) -> bool:
-        """Return True if the ids of a partition are loaded."""
+        """Return True if the ids of a `__transaction_state` partition are loaded."""
         return index in self._epochs
 
     def epoch_of(self, index: int) -> int | None:
-        """Return the coordinator epoch of a partition, or None if it is not loaded."""
+        """Return a `__transaction_state` partition's coordinator epoch, or None if it is not loaded."""
         return self._epochs.get(index)
 
     def epoch_for(self, transaction: Transaction) -> int:
@@ -128,7 +128,7 @@ class TransactionRegistry:
         """Load a partition with the last stored value of each id; `epoch` is the leader epoch of this node.
 
         Markers of transactions whose outcome is stored are sent again to all their partitions. Returns the
-        ids whose values cannot be used.
+        ids whose stored values are invalid.
         """
         self.unload(index)
         self.loading.discard(index)
@@ -157,7 +157,7 @@ class TransactionRegistry:
                 self.reply(change.ticket, ApiOutcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """Return an id's transaction and NONE, None and NONE for an unknown id, or None and an error."""
+        """Return an id's transaction and NONE; None and NONE if the id is unknown; or None and an error."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)
@@ -171,7 +171,7 @@ class TransactionRegistry:
         return None, ErrorCode.NONE
 
     def remember(self, transaction: Transaction) -> Transaction:
-        """Add a transaction under its id, and return it."""
+        """Add a transaction to the registry under its transactional id; return the transaction."""
         self.transactions[transaction.id] = transaction
         self._weigh(transaction)
         return transaction
@@ -191,9 +191,9 @@ class TransactionRegistry:
     # --- storing -----------------------------------------------------------------------------------------
 
     def store(self, transaction: Transaction, change: TransactionChange) -> None:
-        """Put a change into the outbox.
+        """Put a change of a transaction into the outbox, to be stored.
 
-        It takes effect, and its request is answered, once `stored` is called.
+        The change takes effect, and its request is answered, when `stored` is called.
         """
         image = change.image
         index = self.partition_of(transaction.id)

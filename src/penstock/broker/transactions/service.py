@@ -1,7 +1,8 @@
-"""Transactions at a broker: the coordinator, the topic that stores its state, and the markers that it sends.
+"""Transactions on a broker: runs the coordinator, stores its state, and writes its markers.
 
 `TransactionService` does the I/O for the coordinator: it stores records, writes markers to partitions, and
-gives answers. All of that is done before a request returns, since appends to logs complete at once.
+answers requests. All of that is done before a request returns, because appends to local logs complete at
+once.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 WAKES_ALL = 1 << 40
-"""The size, in bytes, in a notification that wakes all waiting fetches: more than any `min_bytes`.
+"""A size in bytes above any `min_bytes`: a purgatory notification with it wakes all waiting fetches.
 
-A marker makes all records of its transaction visible.
+Used for markers, which make all records of a transaction visible.
 """
 
 
 class TransactionHost(Protocol):
-    """The parts of a broker that transactions use."""
+    """The interface of a broker for transactions."""
 
     config: BrokerConfig
     cluster: ClusterState
@@ -76,26 +77,26 @@ class TransactionHost(Protocol):
 
 
 class Elsewhere(Protocol):
-    """The other nodes of a cluster: their partitions and coordinators."""
+    """The interface to partitions and coordinators on the other nodes of a cluster."""
 
     marker_retry_s: tuple[float, float]
-    """The first and the longest delay, in seconds, until a written marker's replication is checked again."""
+    """The first and the longest interval in seconds between checks for a written marker's replication."""
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Return True if a transaction's outcome is replicated; else its markers are checked again later."""
+        """Return True if a transaction's outcome is replicated; if not, check its markers again later."""
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a transaction marker at the partition's leader; return NONE once in-sync replicas have it."""
+        """Write a transaction marker at the partition's leader; return NONE when the ISR has the marker."""
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
+        """Return the transaction coordinator of a transactional id, or None if it cannot be reached."""
 
     def let_go(self) -> None:
-        """Drop the markers of transactions that this node does not coordinate any more."""
+        """Drop the pending markers of transactions that this node no longer coordinates."""
 
 
 class PendingAnswer:
-    """The answer that one request waits for. It is the request's ticket at the coordinator."""
+    """Receives the response that one request waits for; the coordinator uses it as the request's `Ticket`."""
 
     __slots__ = ("outcome",)
 
@@ -104,10 +105,10 @@ class PendingAnswer:
 
 
 class TransactionService:
-    """All transactions that one broker coordinates.
+    """The transaction coordinator of one broker, with the I/O that it needs.
 
-    Nothing is read before `open` is called. `open` may write markers, and so requires that the node has this
-    service already.
+    State is read when `open` is called. `open` may write markers, so the node must already refer to this
+    service.
     """
 
     def __init__(self, node: TransactionHost, elsewhere: Elsewhere | None = None) -> None:
@@ -135,7 +136,7 @@ class TransactionService:
     # --- loading -----------------------------------------------------------------------------------------
 
     def open(self) -> TransactionCoordinator:
-        """Return the coordinator, with all stored state read and the present feature level set."""
+        """Read all stored state, set the present feature level, and return the coordinator."""
         coordinator = self.coordinator
         level, profile = self._node.cluster.features.get(TRANSACTION_FEATURE, 0), self._node.profile
         coordinator.registry.feature_level = (
@@ -148,7 +149,7 @@ class TransactionService:
         return coordinator
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Load the partitions that this node leads, in their present epoch, and drop the others."""
+        """Load the state partitions that this node leads, with their present epoch; drop all others."""
         if not self._is_loaded:
             self.open()
             return
@@ -244,7 +245,7 @@ class TransactionService:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return for each partition NONE if it is in the transaction, otherwise an error."""
+        """Return NONE for each partition that is in the transaction, and an error for each other one."""
         return self.open().verify(transactional_id, producer_id, epoch, partitions)
 
     def end(
@@ -280,18 +281,18 @@ class TransactionService:
     def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
         """Return an object that adds partitions to the transaction of a Produce request of `version`.
 
-        With `of_offsets` the request is a TxnOffsetCommit.
+        If `of_offsets` is True, the request is a TxnOffsetCommit instead.
         """
         return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
+        """Return the transaction coordinator of a transactional id, or None if it cannot be reached."""
         return self if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
 
     # --- the coordinator's output ------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Store changes, write markers, give answers, and set the timer for the next deadline."""
+        """Store changes, write markers, answer requests, and set the timer for the next deadline."""
         outbox = self.coordinator.registry.outbox
         try:
             while outbox:
@@ -330,7 +331,7 @@ class TransactionService:
         return {each: self._mark_one(each, markers) for each in markers.partitions}
 
     def _mark_one(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
-        """Write one marker; return the error, or NONE. A deleted partition needs no marker."""
+        """Write one marker; return an error or NONE. For a deleted partition, return NONE."""
         topic = self._node.cluster.topics.get(tp[0])
         if topic is None or tp[1] >= len(topic.partitions):
             return ErrorCode.NONE
@@ -338,7 +339,7 @@ class TransactionService:
         return mark(topic.partitions[tp[1]], markers)
 
     def mark_here(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a marker to a partition that this node leads, for a coordinator on any node."""
+        """Write a marker to a partition that this node leads; the coordinator may be on another node."""
         return self.mark_partition(
             partition,
             markers.producer_id,
@@ -402,14 +403,14 @@ class TransactionService:
     # --- time --------------------------------------------------------------------------------------------
 
     def look_again(self, transactional_id: str) -> None:
-        """Check again whether replicas have the markers of a transaction, and send missing ones."""
+        """Check again if replicas have the markers of a transaction, and send missing markers."""
         try:
             self.coordinator.marking.retry(transactional_id, self.now)
         finally:
             self.settle()
 
     def advance(self) -> None:
-        """Do everything that is due: send markers again, abort transactions that timed out, expire ids."""
+        """Run the actions that are due: send markers again, abort timed-out transactions, expire ids."""
         self.open()
         try:
             self.coordinator.advance(self.now)
@@ -420,7 +421,7 @@ class TransactionService:
 class Joining:
     """Adds partitions to the transaction that a Produce or TxnOffsetCommit request belongs to.
 
-    `version` is that of the request; `of_offsets` is True for a TxnOffsetCommit.
+    `version` is the version of the request; `of_offsets` is True for a TxnOffsetCommit.
     """
 
     def __init__(
@@ -436,10 +437,10 @@ class Joining:
         self._of_offsets = of_offsets
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
-        """Add a partition to the transaction, or verify that it was added.
+        """Add a partition to the request's transaction, or verify that it was added before.
 
         Raises:
-            KafkaError: the coordinator refuses; clients of the request's version support the error code.
+            KafkaError: the coordinator refuses. The error code exists in the request's version.
         """
         tp, transactional_id = (topic, index), self._transactional_id
         service = self._service.coordinator_of(transactional_id)

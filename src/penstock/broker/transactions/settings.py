@@ -1,4 +1,4 @@
-"""The settings of transactions, with the broker configuration's names for them."""
+"""The settings of transactions, read from the broker's configuration."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class TransactionSettings(NamedTuple):
     abort_interval_ms: int = 10_000
     """`transaction.abort.timed.out.transaction.cleanup.interval.ms`: the interval of timeout checks."""
     expiration_ms: int = 604_800_000
-    """`transactional.id.expiration.ms`: how long an unused id is kept."""
+    """`transactional.id.expiration.ms`: the time until an unused id expires."""
     expiration_interval_ms: int = 3_600_000
-    """`transaction.remove.expired.transaction.cleanup.interval.ms`: the interval of checks for such ids."""
+    """`transaction.remove.expired.transaction.cleanup.interval.ms`: the interval of checks for expired
+    transactional ids."""
     two_phase_commit: bool = False
     """`transaction.two.phase.commit.enable`: True if producers may request transactions without timeout."""

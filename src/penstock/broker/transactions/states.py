@@ -1,7 +1,7 @@
-"""The states of a transactional id as a table: which event leads from which state to which.
+"""The states of a transactional id, as a table of events and the state changes that they cause.
 
 `TRANSITIONS` is complete: a transaction changes its state by `next_state` and in no other way. The names and
-numbers of the states are those of Apache Kafka, which stores the numbers and answers the names.
+numbers of the states are those of Apache Kafka, which stores the numbers and returns the names to clients.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TransactionState(StrEnum):
     DEAD = "Dead"
     """The transactional id has expired. This state is never stored: a tombstone is written."""
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-    """Its producer is being fenced, before the abort that follows. Never stored."""
+    """The producer is being fenced, before its transaction is aborted. This state is never stored."""
 
 
 NUMBERS: dict[TransactionState, int] = {
@@ -42,14 +42,14 @@ NUMBERS: dict[TransactionState, int] = {
     TransactionState.DEAD: 6,
     TransactionState.PREPARE_EPOCH_FENCE: 7,
 }
-"""The number of each state in the records of `__transaction_state`."""
+"""A dict from state to its number in the records of `__transaction_state`."""
 
 STORED: dict[int, TransactionState] = {
     number: state
     for state, number in NUMBERS.items()
     if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
 }
-"""The states that a record may name, by their numbers."""
+"""A dict from number to state, for the states that a record may have."""
 
 PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
 """The states in which the outcome is stored, and markers are still being written."""
@@ -95,7 +95,7 @@ TRANSITIONS = Transitions[TransactionState, TransactionEvent](
         (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRE): TransactionState.DEAD,
     }
 )
-"""The next state for each (present state, event).
+"""A dict from (present state, event) to the next state.
 
 An abort without an open transaction exists only since KIP-890.
 """

@@ -1,4 +1,4 @@
-"""`__transaction_state`: the topic that stores transactions, from which they are read after a start."""
+"""`__transaction_state`: the topic that stores transactions. A start reads them from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of one transactional id, and a change of it that is being stored."""
+"""The state of one transactional id, in memory and in `__transaction_state`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ NO_ID = -1
 NO_EPOCH = -1
 """The value of an epoch field if there is no epoch."""
 NO_TIME = -1
-"""The start time of a transaction that has not begun."""
+"""The value of the start time if no transaction has begun."""
 EPOCH_MAX = 32767
-"""The greatest epoch. Only the markers that end the last transaction of a producer id have it."""
+"""The highest producer epoch. Only the markers of a producer id's last transaction have it."""
 LAST_CLIENT_EPOCH = EPOCH_MAX - 1
-"""The greatest epoch that a client gets. With it, a producer can end one more transaction."""
+"""The highest epoch that a client gets. A producer with it can end one more transaction."""
 NEVER = float("inf")
 
 NO_CONNECTION = -1
-"""The value for the number of a connection that is not given."""
+"""The connection number if the request's connection is not given."""
 
 TopicPartition = tuple[str, int]
 
@@ -31,7 +31,7 @@ class Instant(NamedTuple):
     """A point in time on both clocks: the time of day for records, uptime for deadlines."""
 
     time_ms: int
-    """Milliseconds since 1970. The clock of the machine may be set back or forward."""
+    """Milliseconds since 1970. This clock may be set back or forward."""
     uptime_s: float
     """Seconds of a monotonic clock."""
 
@@ -43,19 +43,21 @@ class Image(NamedTuple):
     producer_id: int
     epoch: int
     previous_producer_id: int
-    """The producer id before the last change; another than `producer_id` right after its replacement."""
+    """The producer id before the last change. It differs from `producer_id` only right after a replacement
+    of the id."""
     next_producer_id: int
     """The producer id for the next transaction if this one has used the last epoch; otherwise -1."""
     timeout_ms: int
     partitions: frozenset[TopicPartition]
     client_version: int
-    """2 if the last transaction was begun or ended by a request that follows KIP-890, otherwise 0."""
+    """The client's transaction version: 2 if a request that follows KIP-890 began or ended the last
+    transaction, otherwise 0."""
     updated_ms: int
     started_ms: int
 
 
 class Transaction:
-    """One transactional id. `image` is its stored part; the rest is only in memory."""
+    """One transactional id. `image` is its stored part; all other attributes are only in memory."""
 
     __slots__ = (
         "deadline_s",
@@ -76,13 +78,16 @@ class Transaction:
         self.id = transactional_id
         self.image = image
         self.last_epoch = NO_EPOCH
-        """The epoch of the same producer before it was last raised, which a repeated request has."""
+        """The producer's epoch before it was last raised. A repeated request has this epoch."""
         self.storing: object | None = None
-        """The change that is being stored. Until it is, every request is answered CONCURRENT_TRANSACTIONS."""
+        """The change that is being stored, or None. Until it is stored, every request for this id gets
+        CONCURRENT_TRANSACTIONS."""
         self.has_raised_epoch = False
-        """True if a fence has raised the epoch but was not stored: the next fence does not raise it again."""
+        """True if fencing has raised the epoch but could not be stored. The next fencing does not raise
+        the epoch again."""
         self.deadline_s = NEVER
-        """The uptime, in seconds, at which the transaction is aborted."""
+        """The uptime in seconds at which the transaction times out and is aborted; `NEVER` without
+        timeout."""
         self.unmarked: set[TopicPartition] = set()
         """The partitions to which the marker has not been written yet."""
         self.is_sending = False
@@ -106,7 +111,7 @@ class Transaction:
 
 
 def stored_form(image: Image, version: int) -> TransactionLogValue:
-    """Return the record value for an image in `__transaction_state`; version 0 has no tagged fields."""
+    """Return the `__transaction_state` record value for an image; version 0 has no tagged fields."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(image.partitions):
         topics.setdefault(topic, []).append(partition)

@@ -3,8 +3,8 @@
 Each segment's file has entries for the markers in the segment, in their order; a segment without such markers
 has no file. An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset.
 
-The files are read once, and kept up to date from then on. A crash may lose the end of a file: a start finds
-the entries since the last producer snapshot in the log.
+The files are read once, and updated from then on. A crash may lose the end of a file. Therefore a start
+rebuilds the entries after the last producer snapshot from the log.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _MARKER, _STABLE = 2, 3
 class AbortedIndex:
     """The aborted transactions of a partition, in the order of their markers.
 
-    `directory` is that of the partition; without it, nothing is written.
+    `directory` is the partition's directory; None keeps the index in memory only.
     """
 
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
         self._flat = array("q")
-        """The entries, as four numbers each: tuples would take six times the memory."""
+        """All entries in one flat array, four numbers for each: tuples would take six times the memory."""
         self._is_behind = False
         """True while the files lack an entry, or contain a part of one, because a write has failed."""
 
@@ -55,7 +55,7 @@ class AbortedIndex:
     def overlapping(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that may have records in ``[offset, end_offset)``.
 
-        Those are the ones whose marker is at or after `offset` and that begin before `end_offset`.
+        Their markers are at or after `offset`, and their first records are before `end_offset`.
         """
         flat = self._flat
         found = []
@@ -114,8 +114,8 @@ class AbortedIndex:
 
         Raises:
             StorageError: the entry cannot be written. It stays in memory, and is written with the next
-                entry, or at the latest before a snapshot: after that, a start does not read that part of
-                the log.
+                entry, or at the latest before a snapshot: after the snapshot, a start no longer reads that
+                part of the log.
         """
         self._flat.extend(entry)
         if self._directory is None:
@@ -145,7 +145,7 @@ class AbortedIndex:
             self.rewrite(segment_bases)
 
     def forget_before(self, start_offset: int) -> None:
-        """Drop transactions that ended before `start_offset`, where the log begins now."""
+        """Drop transactions that ended before `start_offset`, the present start of the log."""
         dropped = self._position_of(start_offset)
         if dropped:
             del self._flat[: _FIELDS * dropped]
@@ -183,9 +183,9 @@ class AbortedIndex:
         self._is_behind = False
 
     def sync(self, segment_bases: Sequence[int]) -> None:
-        """Force the newest file to disk, before a snapshot is written that lets a start rely on it.
+        """Force the newest file to disk, before a producer snapshot makes a start rely on the file.
 
-        Files that lack an entry are rewritten before.
+        Files that lack an entry are rewritten first.
 
         Raises:
             StorageError: a file cannot be written.

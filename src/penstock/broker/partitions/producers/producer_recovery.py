@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecoveredProducers(NamedTuple):
-    """The result of `read_producers` besides the producers' states."""
+    """The result of `read_producers`, in addition to the updated states of the producers."""
 
     transactions: Transactions
     aborted: list[AbortedTransaction]
@@ -29,7 +29,7 @@ def read_producers(
 ) -> RecoveredProducers | None:
     """Update `producers` from their state at `from_offset` to the state at the end of the log.
 
-    Returns None if there are `batches_max` batches or more.
+    Returns None if the log has `batches_max` batches or more from `from_offset` on.
 
     Raises:
         StorageError: the log cannot be read.
@@ -52,7 +52,7 @@ def read_producers(
 def read_batch(
     log: Log, header: BatchHeader, producers: Producers, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Apply one batch of a producer to its state; return the transaction that it aborts, or None.
+    """Apply one batch to its producer's state; return the transaction that the batch aborts, or None.
 
     Raises:
         StorageError: the log cannot be read.
@@ -68,7 +68,7 @@ def read_batch(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Apply a transaction marker. A marker whose record compaction has removed only sets the epoch.
+    """Apply a transaction marker. A marker emptied by compaction only sets the producer epoch.
 
     A malformed marker changes nothing.
     """

@@ -1,11 +1,11 @@
-"""Producer state on disk, in Kafka's `.snapshot` files, so that a start need not read the whole log.
+"""Producer state on disk, in Kafka's `.snapshot` files, so that a start does not read the whole log.
 
 A snapshot at offset N has the state of a partition's producers when its log ended at N: the epoch and the
-last batch of each. The two newest are kept, and a start begins with the older one: the batches after it,
-which are read from the log, restore the last five batches of each producer. One more is written at a clean
-shutdown, so that Apache Kafka, too, finds the producers of a directory that it takes over.
+last batch of each producer. The two newest snapshots are kept. A start loads the older one and then reads the
+batches after it from the log, which restores the last five batches of each producer. A clean shutdown writes
+one more snapshot, so that Apache Kafka finds the producers, too, if it takes over the directory.
 
-A snapshot only saves time. One that is damaged, or past the end of the log, is ignored.
+A snapshot only saves time. A snapshot that is damaged, or past the end of the log, is ignored.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 
 NO_BATCH = SeenBatch(-1, -1, -1, -1, -1)
-"""The last batch of a producer that has none, because a marker has raised its epoch."""
+"""The placeholder for the last batch of a producer without batches, because a marker has raised its epoch."""
 
 
 class ProducerSnapshots:
-    """The snapshot files in the directory of one partition."""
+    """Reads and writes the producer snapshot files in the directory of one partition."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -60,7 +60,7 @@ class ProducerSnapshots:
         return sorted(int(text) for text in digits if len(text) == 20 and text.isdecimal())
 
     def discard_after(self, end_offset: int) -> None:
-        """Remove the snapshots after `end_offset`, to which the log was cut.
+        """Remove the snapshots after `end_offset`, to which the log was truncated.
 
         Raises:
             StorageError: a snapshot cannot be removed.
@@ -72,7 +72,7 @@ class ProducerSnapshots:
     def save(self, offset: int, producers: Producers, base: int | None = None) -> None:
         """Write a snapshot of `producers` at `offset`, the end of the log.
 
-        Of the older snapshots the newest is kept, or the one at `base` if given.
+        One older snapshot is kept: the newest, or the one at offset `base` if given.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -86,7 +86,7 @@ class ProducerSnapshots:
                 remove_file(self._path(older))
 
     def load(self, producers: Producers, start_offset: int, now_ms: int) -> int:
-        """Fill `producers` from a snapshot; return the offset from which the log must be read.
+        """Fill `producers` from a snapshot; return the offset from which the log must be read after that.
 
         Raises:
             StorageError: the directory cannot be read.

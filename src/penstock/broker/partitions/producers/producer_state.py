@@ -1,8 +1,8 @@
-"""Idempotence: which sequence numbers a partition has seen from which producer.
+"""Idempotence: the sequence numbers that a partition has seen from each producer.
 
 For every producer id the partition keeps its epoch and its last five batches, because a producer may have
-five requests in flight and repeat any of them. `judge` decides about an arriving batch, `record` adds one
-that was written. After a restart, a `record` for every batch in the log rebuilds the state.
+five requests in flight and repeat any of them. `judge` accepts, refuses or recognises a new batch; `record`
+adds a batch that was written. After a restart, a `record` for every batch in the log rebuilds the state.
 
 The module does not use records or files; the caller passes the time as `now_ms`. The rules are those of
 KIP-98 and KIP-360; the docstring of `judge` has a table of the cases.
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _new = tuple.__new__
 
 BATCHES_KEPT = 5
-"""The number of batches kept for a producer: with idempotence on, Java and librdkafka have at most so many
-requests in flight."""
+"""The number of batches stored per producer: idempotent producers of Java and librdkafka have at most so
+many requests in flight."""
 
 SEQUENCE_MAX = 2**31 - 1
-"""The last sequence number: the next one is 0."""
+"""The highest sequence number; the next one after it is 0."""
 
 _SEQUENCES = SEQUENCE_MAX + 1
 
@@ -34,7 +34,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """One batch of a producer, as its partition keeps it: sequence numbers, offsets and time."""
+    """One written batch of a producer, to recognise repeats: sequence numbers, offsets and time."""
 
     first_sequence: int
     last_sequence: int
@@ -47,13 +47,14 @@ NO_COORDINATOR = -1
 """The coordinator epoch of a producer of which the partition has no transaction marker."""
 
 NO_OFFSET = -1
-"""The first offset of a producer's open transaction if none is open."""
+"""The value of `ProducerState.first_offset` if the producer has no open transaction."""
 
 
 class ProducerState:
     """The state of one producer id in one partition. `batches` holds the last five, oldest first.
 
-    `coordinator_epoch` is that of the last marker. `first_offset` is where the open transaction begins.
+    `coordinator_epoch` is the epoch in the last marker. `first_offset` is the first offset of the open
+    transaction.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "first_offset", "seen_ms", "timestamp")
@@ -69,19 +70,19 @@ class ProducerState:
 
 
 def last_sequence(first_sequence: int, count: int) -> int:
-    """Return the sequence number of the last of `count` records."""
+    """Return the sequence number of the last of `count` records, given that of the first."""
     return (first_sequence + count - 1) % _SEQUENCES
 
 
 def first_sequence(last_sequence: int, count: int) -> int:
-    """Return the sequence number of the first of `count` records."""
+    """Return the sequence number of the first of `count` records, given that of the last."""
     return (last_sequence - count + 1) % _SEQUENCES
 
 
 class Producers:
     """The states of the producers of one partition, by producer id.
 
-    `expiration_ms` is how long an idle producer is kept (`producer.id.expiration.ms`).
+    `expiration_ms` is the time after which an idle producer is dropped (`producer.id.expiration.ms`).
     """
 
     def __init__(self, expiration_ms: int) -> None:
@@ -97,7 +98,7 @@ class Producers:
     def judge(
         self, producer_id: int, epoch: int, first_sequence: int, count: int, now_ms: int
     ) -> SeenBatch | None:
-        """Return None if the batch may be written, or the earlier batch that it repeats.
+        """Check the batch's sequence; return None if it may be written, or the earlier batch it repeats.
 
         =====================================================  ==================
         unknown producer                                       written
@@ -168,7 +169,7 @@ class Producers:
     def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, now_ms: int
     ) -> ProducerState:
-        """Record a marker that was written, or found in the log; return the state of its producer.
+        """Record a transaction marker, just written or found in the log; return its producer's state.
 
         After a marker that raises the epoch, sequence numbers begin with 0 again.
         """
@@ -183,11 +184,11 @@ class Producers:
         return state
 
     def last_offsets(self) -> dict[int, int]:
-        """Return the last offset of every producer id that has batches: compaction keeps those batches."""
+        """Return a dict from producer id to the last offset of its data: compaction keeps those batches."""
         return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
 
     def marker_epochs(self) -> dict[int, int]:
-        """Return the epoch of every producer id whose last batch is a marker: compaction keeps these."""
+        """Return the epochs of producers whose last batch is a marker, by producer id, for compaction."""
         return {number: state.epoch for number, state in self.items() if not state.batches}
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
@@ -195,11 +196,11 @@ class Producers:
         return iter(self._states.items())
 
     def restore(self, states: dict[int, ProducerState]) -> None:
-        """Replace the states with those of a snapshot."""
+        """Replace the states of all producers with the states from a snapshot."""
         self._states = states
 
     def expire(self, now_ms: int) -> int:
-        """Drop producers that have been idle for too long; return their number."""
+        """Drop producers that have been idle for `expiration_ms`; return the number of dropped producers."""
         old = [
             producer_id
             for producer_id, state in self._states.items()

@@ -20,21 +20,20 @@ if TYPE_CHECKING:
     from penstock.records.format.batch_header import BatchHeader
 
 BATCHES_PER_SNAPSHOT = 10_000
-"""The number of appended batches after which a snapshot is written. A start reads the batches after the older
-one of two snapshots, at some 10 µs each."""
+"""The number of appended batches after which a snapshot is written. A start reads the batches after the
+older of two snapshots, at some 10 µs for each batch."""
 
 
 VERIFICATION_MS = 600_000
-"""The time in ms that a batch may wait for the coordinator, before its permission to open a transaction
-ends."""
+"""The time in ms that a batch may wait for the coordinator's answer before its `Verification` expires."""
 
 ABORTED_TOLD_AT_ONCE = 100
-"""The maximum number of aborted transactions that are returned without finding out where the data end that
-were read; more are limited to those data."""
+"""The maximum number of aborted transactions up to the last stable offset that are returned as they are.
+If there are more, only those that overlap the returned data are selected, which takes a search in the log."""
 
 
 class ProducerStateManager:
-    """The producers of one log, their transactions, and the snapshots of both."""
+    """The producers of one log with their transactions, and the snapshots from which both are read."""
 
     __slots__ = (
         "_base_offset",
@@ -62,8 +61,8 @@ class ProducerStateManager:
     ) -> None:
         """Prepare to read the states. `new` returns an empty `Producers`.
 
-        `uptime_ms` is the time of the monotonic clock. `reads_all` ignores snapshots, and reads the whole log
-        instead. Without `snapshots`, the states exist only while the log is open.
+        `uptime_ms` is the present time of the monotonic clock. `reads_all` ignores snapshots, and reads the
+        whole log instead. Without `snapshots`, the states exist only while the log is open.
 
         Raises:
             StorageError: snapshots of batches that are not in the log cannot be removed.
@@ -75,7 +74,7 @@ class ProducerStateManager:
         """The monotonic time in ms of the last `maintain`, or of the opening of the log, to find idle
         producers."""
         self.batches_since_snapshot = 0
-        """Batches appended since the last snapshot; each append counts one."""
+        """The number of batches appended since the last snapshot, for which each append adds one."""
         # The offset at which the next start begins to read about producers, and the batches from there on.
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
@@ -101,8 +100,8 @@ class ProducerStateManager:
     def producers(self) -> Producers:
         """The producers; read from snapshots and log on first use after a start.
 
-        Every producer in the log counts as seen now: batches have the times of their records, not of
-        their arrival, and a producer kept too long does no harm.
+        Every producer in the log counts as active now: batches have the times of their records, not of their
+        arrival, and it does no harm to keep a producer too long.
 
         Raises:
             StorageError: the log cannot be read.
@@ -125,9 +124,9 @@ class ProducerStateManager:
         return self._transactions
 
     def aborted_in(self, offset: int, size: int, stable_offset: int) -> list[AbortedTransaction]:
-        """Return aborted transactions that may have records in `size` bytes from `offset` on.
+        """Return the aborted transactions that may have records in the `size` log bytes from `offset` on.
 
-        They are ordered by their markers' offsets.
+        The transactions are ordered by the offsets of their markers.
 
         Raises:
             StorageError: the log cannot be read.
@@ -150,7 +149,8 @@ class ProducerStateManager:
     def compacted(self, spent_markers: Collection[int]) -> None:
         """Update the index of aborted transactions after compaction has merged segments.
 
-        Transactions of `spent_markers` are removed, since the log has no batch of theirs any more.
+        Transactions whose markers are at the offsets `spent_markers` are removed, since the log no longer has
+        their batches.
 
         Raises:
             StorageError: the index cannot be written.
@@ -160,7 +160,7 @@ class ProducerStateManager:
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
-        """Check that a batch may be appended that is part of a transaction, or arrives while one is open.
+        """Check that the state of its producer's transaction allows a batch to be appended.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -176,7 +176,7 @@ class ProducerStateManager:
         )
 
     def replicated(self, header: BatchHeader) -> None:
-        """Record a batch that the leader has validated and this log has copied.
+        """Record a batch that this log, as a follower, has copied from the leader.
 
         Raises:
             StorageError: the log cannot be read.
@@ -191,10 +191,10 @@ class ProducerStateManager:
             self.aborted.add(aborted, self.segment_bases())
 
     def truncated(self) -> None:
-        """Read the states again, because the end of the log was cut.
+        """Read the states again, because the log was truncated.
 
         Raises:
-            StorageError: snapshots of batches that are gone cannot be removed.
+            StorageError: snapshots past the new end of the log cannot be removed.
         """
         if self._snapshots is not None:
             self._snapshots.discard_after(self._log.end_offset)
@@ -204,7 +204,7 @@ class ProducerStateManager:
         """Drop all producers, because the log was emptied and now begins at a later offset.
 
         Raises:
-            StorageError: snapshots of batches that are gone cannot be removed.
+            StorageError: snapshots of the removed batches cannot be removed.
         """
         if self._snapshots is not None:
             self._snapshots.discard_after(-1)
@@ -217,7 +217,7 @@ class ProducerStateManager:
         _ = self.producers
 
     def maintain(self, uptime_ms: int) -> None:
-        """Drop idle producers, and save the others if there are many batches after the last snapshot.
+        """Drop idle producers, and write a snapshot if there are many batches after the last one.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -232,7 +232,7 @@ class ProducerStateManager:
             self._save(self._snapshots, self._log.end_offset, self.producers)
 
     def forget_idlest(self, most: int) -> None:
-        """Keep `most` producers in memory; drop the idlest ones as if they had expired."""
+        """Drop the idlest producers, as if they had expired, until at most `most` are left in memory."""
         if self.loaded is not None:
             self.loaded.forget_idlest(most)
 
@@ -273,7 +273,7 @@ class ProducerStateManager:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
     def _read(self, batches_max: int | None = None) -> Producers | None:
-        """Return the producer states from snapshots and the log; None if that takes `batches_max` batches.
+        """Return the producer states read from a snapshot and the log; None after `batches_max` batches.
 
         Raises:
             StorageError: the log cannot be read.

@@ -31,7 +31,7 @@ _PRODUCER_BYTES = 10
 
 
 class AppendTarget(Protocol):
-    """A partition that transactions append to."""
+    """The interface of a partition to which this module appends."""
 
     topic: str
     index: int
@@ -49,9 +49,10 @@ class JoinsTransaction(Protocol):
     """Adds partitions to the transaction that a request belongs to."""
 
     is_implicit: bool
-    """True if a write to a partition adds it to the transaction (KIP-890); if False, it was added before."""
+    """True if a write to a partition adds the partition to the transaction (KIP-890). False if
+    AddPartitionsToTxn adds it before."""
     has_refused: bool
-    """True if the last batch was refused as part of its transaction, before the partition checked it."""
+    """True if the last batch was refused because of its transaction, before the partition's own checks."""
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
         """Add a partition to the transaction, or verify it, at the coordinator.
@@ -70,10 +71,10 @@ def refusal_of(error: KafkaError, records: memoryview | None, joining: JoinsTran
 
 
 def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str | None) -> KafkaError | None:
-    """Return the error that refuses a Produce of several batches as a whole, or None.
+    """Return the error for which a Produce request is refused with all its batches, or None.
 
-    Reasons are a transactional batch in a request without a transactional id (53), and transactional batches
-    of two producers (49).
+    The reasons are a transactional batch in a request without a transactional id (53), and transactional
+    batches of two producers (49).
     """
     producer = None
     for batch in batches:
@@ -114,9 +115,10 @@ def join(
     first_sequence: int,
     joining: JoinsTransaction | None,
 ) -> Verification | None:
-    """Let the coordinator add or verify the partition of a batch, unless its transaction is open already.
+    """Let the coordinator add a batch's partition to the transaction, unless the transaction is open.
 
-    Returns the verification that the append needs, or None.
+    Depending on `joining.is_implicit`, the coordinator adds the partition or verifies that it was added.
+    Returns the verification that the append needs, or None if the transaction is open in the partition.
 
     Raises:
         KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), the request names no transactional id; or the
@@ -150,7 +152,7 @@ def append_offsets(
     now_ms: int,
     verification: Verification | None,
 ) -> int:
-    """Append a group's committed offsets, which belong to a transaction; return the first offset.
+    """Append a group's offset commits, which belong to a transaction; return the batch's base offset.
 
     `verification` is what `join` has returned. Sequence numbers are not checked.
 
@@ -187,7 +189,7 @@ def append_marker(
     transaction_version: int,
     now_ms: int,
 ) -> int:
-    """End a producer's transaction; return the offset of the marker.
+    """Append a marker that ends a producer's transaction; return the offset of the marker.
 
     Raises:
         KafkaError: INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52), NOT_LEADER_OR_FOLLOWER

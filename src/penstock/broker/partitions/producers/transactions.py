@@ -1,12 +1,13 @@
-"""Transactions in one partition: which are open, how the others have ended, and what a reader may see.
+"""Transactions in one partition: the open ones, the aborted ones, and the last stable offset.
 
 Records of a transaction are hidden from `read_committed` consumers until its marker is in the log. The
 partition keeps the first offset of each open transaction, so that the last stable offset is known at any
-time, and an entry for each aborted one (`.txnindex`), by which readers skip its records.
+time, and an entry for each aborted transaction (`.txnindex`), so that readers skip its records.
 
-A batch may only open a transaction that the coordinator has (KIP-890): it is verified first, and the
-`Verification` that the partition created for it is checked again when the batch is appended. A marker in
-between makes the verification void, so that a late batch cannot open a transaction that will never be ended.
+A batch may open a transaction in the partition only if the coordinator confirms that the transaction is open
+(KIP-890). For this the partition creates a `Verification`, and checks it again when the batch is appended. A
+marker in between makes the verification invalid, so that a late batch cannot open a transaction that no
+marker ever ends.
 
 The module does no I/O and reads no clock: offsets, epochs and times are arguments.
 """
@@ -21,7 +22,8 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 EPOCH_MAX = 32767
-"""The highest producer epoch: its marker is the last one of a producer id, and may be repeated."""
+"""The highest producer epoch: a marker with this epoch is the last marker of a producer id, and may be
+repeated."""
 
 STRICT_MARKERS_SINCE = 2
 """The transaction version from which on a marker must raise the producer epoch (KIP-1228)."""
@@ -39,30 +41,31 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """The last stable offset right after the marker."""
+    """The partition's last stable offset right after the marker was written."""
 
 
 class Verification:
-    """A permission to open a transaction, valid once the coordinator agrees (KIP-890); compared by `is`."""
+    """A permission to open a transaction, valid once the coordinator agrees (KIP-890)."""
 
     __slots__ = ("asked_ms", "epoch", "is_implicit", "lowest_sequence")
 
     def __init__(self, epoch: int, first_sequence: int, is_implicit: bool, asked_ms: int) -> None:
         self.epoch = epoch
         self.lowest_sequence = first_sequence
-        """The lowest first sequence number of the waiting batches: the batch with it must be written
-        first."""
+        """The lowest first sequence number of the batches that wait for this verification. The batch with
+        this number must be written first."""
         self.is_implicit = is_implicit
         self.asked_ms = asked_ms
 
 
 class Transactions:
-    """The transactions of one partition. `producers` has the epochs and sequence numbers."""
+    """The transactions of one partition. `producers` has the producers' epochs and sequence numbers."""
 
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
         self.open: dict[int, int] = {}
-        """The first offset of each open transaction, by producer id; ascending."""
+        """A dict from producer id to the first offset of its open transaction, in ascending order of
+        offsets."""
         self._verifications: dict[int, Verification] = {}
         for producer_id, state in sorted(producers.items(), key=lambda item: item[1].first_offset):
             if state.first_offset != NO_OFFSET:
@@ -94,9 +97,9 @@ class Transactions:
     def begin_verification(
         self, producer_id: int, epoch: int, first_sequence: int, is_implicit: bool, now_ms: int
     ) -> Verification | None:
-        """Return the verification for a transactional batch, which is valid once the coordinator has agreed.
+        """Return a transactional batch's verification, which is valid after the coordinator's consent.
 
-        None means that the coordinator need not be asked: the transaction is open already.
+        Returns None if the transaction is open already, so that no request to the coordinator is needed.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH (47), a newer producer has written.
@@ -163,7 +166,7 @@ class Transactions:
             )
 
     def record_data(self, producer_id: int, first_offset: int) -> None:
-        """Record a transactional batch, written or found in the log, whose producer has been recorded."""
+        """Record a transactional batch that was written or found in the log, after `Producers.record`."""
         self._verifications.pop(producer_id, None)
         if producer_id not in self.open:
             self.open[producer_id] = first_offset
@@ -209,7 +212,7 @@ class Transactions:
         *,
         transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """Record a marker that was written or found in the log; return the transaction's entry if aborted."""
+        """Record a marker that was written or found in the log; return the entry if it aborts."""
         found = self._verifications.get(producer_id)
         is_of_next = found is not None and found.is_implicit and found.epoch == epoch
         if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
@@ -224,9 +227,9 @@ class Transactions:
         )
 
     def record_emptied(self, producer_id: int, epoch: int, timestamp: int, now_ms: int) -> None:
-        """Record a marker without a record, of which compaction has kept only the producer's epoch.
+        """Record a marker batch from which compaction removed the record, so that only the epoch is left.
 
-        Such a marker ends no transaction any more.
+        An emptied marker ends no transaction.
         """
         state = self._producers.get(producer_id)
         coordinator_epoch = NO_COORDINATOR if state is None else state.coordinator_epoch

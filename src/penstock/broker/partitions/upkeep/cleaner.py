@@ -1,7 +1,7 @@
 """`Compactor`: compacts the topic partition with the most to gain, one at a time, in a thread of its own.
 
-The thread reads and writes files; everything about partitions is decided in the broker's own thread, which
-calls `step` once a second. Requests are served meanwhile. Schedules use the monotonic clock; the time of
+The thread reads and writes files; the broker's own thread, which calls `step` once a second, chooses
+partitions and applies results. Requests are served meanwhile. Schedules use the monotonic clock; the time of
 day is only compared with the timestamps of records.
 
 A compaction that fails, for any reason, leaves its log as it was. The partition is then marked as failed
@@ -43,7 +43,7 @@ failure."""
 
 
 class Compactor:
-    """The compactions of one broker, one after the other in a thread."""
+    """Runs the compactions of one broker, one after another, each in a thread."""
 
     def __init__(self, config: BrokerConfig, store: LogStore, clock: Clock, failures: Failures) -> None:
         self._config = config
@@ -56,15 +56,15 @@ class Compactor:
         self._thread: threading.Thread | None = None
         self._failure: StorageError | None = None
         self._failed: dict[Partition, tuple[float, float]] = {}
-        """Partitions whose last compaction failed: the time of the next try, and the present retry
-        interval."""
+        """A dict from each partition whose last compaction failed to the monotonic time of the next
+        attempt and the present retry interval, both in seconds."""
 
     @property
     def _backoff_s(self) -> float:
         return self._config.integer("log.cleaner.backoff.ms") / 1000
 
     def step(self, partitions: Iterable[Partition], now_ms: int) -> list[StorageError]:
-        """Finish the compaction that has ended, or begin the next; return errors."""
+        """Apply the result of a compaction that has ended, or begin the next one; return the errors."""
         if self._thread is not None:
             if self._thread.is_alive():
                 return []
@@ -79,7 +79,7 @@ class Compactor:
 
     @property
     def is_busy(self) -> bool:
-        """True while a compaction is running, or its result waits to be put in place."""
+        """True while a compaction is running, or its result has not been applied yet."""
         return self._thread is not None
 
     @property
@@ -88,7 +88,7 @@ class Compactor:
         return list(self._failed)
 
     def wait(self) -> list[StorageError]:
-        """Wait for the running compaction, and put its result in place; return errors."""
+        """Wait for the running compaction and apply its result; return the errors."""
         if self._thread is None:
             return []
         self._thread.join()
@@ -118,7 +118,7 @@ class Compactor:
         return problems
 
     def _dirt_of(self, partition: Partition, now_ms: int) -> Dirt | None:
-        """Return the part of a partition that is worth compacting now, or None."""
+        """Return the partition's uncompacted part if it is large or old enough to compact now, or None."""
         log = partition.open_log
         if not partition.config.compacted or log is None:
             return None
@@ -145,7 +145,7 @@ class Compactor:
         self._partition, self._work, self._thread = partition, work, thread
 
     def _run(self, work: Compaction, partition: Partition) -> None:
-        """Run a compaction in the thread. Afterwards `work.is_complete` is True if it has a result."""
+        """Run a compaction in the thread. Then `work.is_complete` is True if it succeeded."""
         try:
             work.run()
         except StorageError as error:
@@ -197,7 +197,7 @@ def _stable_offset(partition: Partition, log: Log) -> int:
 
 
 def _kept(partition: Partition, log: Log) -> Kept:
-    """Return the records that compaction must keep for producers; the first call reads the log.
+    """Return the producers' batches and the transactions that compaction must keep.
 
     Raises:
         StorageError: the log cannot be read.

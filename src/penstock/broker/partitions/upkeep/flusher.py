@@ -1,10 +1,10 @@
 """Flushes of logs in threads, so that the event loop and other requests do not wait for the disk.
 
 The log of a topic with `flush.messages` or `flush.ms` is flushed in a thread; a Produce request that has to
-wait for that is parked meanwhile. Appends made during a flush share the next one, so
-that many producers cost few flushes.
+wait for the flush is parked meanwhile. Appends made during a flush share the next flush, so that many
+producers cause few flushes.
 
-A node without an event loop has no `Flusher`: its logs flush themselves.
+A node without an event loop has no `Flusher`: its logs flush themselves when records are appended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ THREADS = 4
 class FlushTask:
     """One flush of one log, waiting or running.
 
-    The object itself is the purgatory key of Produce requests.
+    The object itself is the purgatory key of the Produce requests that wait for the flush.
     """
 
     __slots__ = ("failure", "partition")
@@ -40,7 +40,7 @@ class FlushTask:
 
 
 class Flusher:
-    """The flushes of one broker, in threads."""
+    """Flushes the logs of one broker in threads."""
 
     def __init__(
         self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object], barriers: Failures
@@ -106,7 +106,7 @@ class Flusher:
             self._begin_waiting(waiting, log)
 
     def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
-        """Begin a flush that waited for another one; if it cannot begin, its requests get the error."""
+        """Begin a flush that waited for another one; if this fails, the requests that wait get the error."""
         partition = flush.partition
         try:
             if not log.is_closed:

@@ -1,4 +1,4 @@
-"""A check for missing files in the data directory at every start, in a thread that holds up no request.
+"""A check for missing files in the data directory at every start, in a thread of its own.
 
 A log is opened when it is first used, which may be days later, or never; without the check, a missing file
 would only show as an error to a reader, or as offsets that are assigned a second time.
@@ -44,7 +44,7 @@ class Inspection:
         self._thread.join()
 
     def stop(self) -> None:
-        """Stop the check after the partition that it is at."""
+        """Stop the check when it has finished the current partition."""
         self._is_over = True
         if self._thread.ident is not None:
             self._thread.join()

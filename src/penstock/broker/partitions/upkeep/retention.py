@@ -1,8 +1,8 @@
 """Retention: the deletion of expired records, from open logs and from logs not used since the start.
 
-Every pass enforces retention on all open logs. Closed logs are checked by their files, a few in each second,
-and only those are opened from which something must be deleted. So a broker with many idle partitions is not
-held up.
+Every pass enforces retention on all open logs. The files of closed logs are checked, some logs in each
+second, and a closed log is opened only if something must be deleted. So a broker with many idle partitions is
+not held up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPENED_PER_STEP = 25
 
 
 class KeptPartitions(Protocol):
-    """The partitions of a broker, to which retention applies."""
+    """Lists the partitions of a broker, to which retention applies."""
 
     @property
     def opened(self) -> Iterable[Partition]:
@@ -35,7 +35,7 @@ class KeptPartitions(Protocol):
 
 
 class Retention:
-    """The retention of all partitions of one broker. Times are those of the monotonic clock."""
+    """Enforces the retention of all partitions of one broker. The monotonic clock decides when."""
 
     def __init__(self, kept: KeptPartitions, failures: Failures, due_at: float, interval_s: float) -> None:
         self._kept = kept
@@ -45,7 +45,7 @@ class Retention:
         self._closed: list[Partition] = []
 
     def step(self, now: float, now_ms: int) -> list[StorageError]:
-        """Enforce the retention that is due at `now`; return the errors, which do not stop the other logs."""
+        """Enforce the retention due at `now`; return the errors. An error in one log does not stop others."""
         errors: list[StorageError] = []
         if now >= self._due_at:
             self._due_at = now + self._interval_s

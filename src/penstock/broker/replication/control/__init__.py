@@ -1,1 +1,1 @@
-"""The controller of a cluster: elections, placement, reassignments, and the authority that writes them."""
+"""The controller of a cluster: elections, placement, reassignments, and the metadata log."""

@@ -1,10 +1,9 @@
 """`RemoteAuthority`: connects a node with the controller and the metadata log.
 
-A node's metadata may be behind the log: records are still in flight, or the node is paused. So before a node
-decides about a change, it applies all records that have been written (`catch_up`). Its decision is written
-only if nothing else has been written since (`commit`). So all changes are decided one after the other, each
-based on the outcome of all before it. In Apache Kafka, brokers forward these requests to the active
-controller, with the same effect.
+A node's metadata may be behind the log, because records are in flight or the node is paused. So before a node
+computes a metadata change, it applies all records that have been written (`catch_up`). The change is written
+only if no other record has been written since (`commit`). So each change is based on all changes before it.
+In Apache Kafka, brokers forward these requests to the active controller, which has the same effect.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Passing(Protocol):
 
 
 class Taking(Protocol):
-    """A node that applies metadata."""
+    """The interface of a node that applies metadata records."""
 
     node_id: int
     next_batch: int
@@ -47,14 +46,14 @@ class RemoteAuthority:
     """Connects `member` with the controller of `quorum` over `links`, in a cluster of `size` brokers."""
 
     log_on_disk: MetadataLog | None = None
-    """None, because the metadata log is on the controller, not on this broker."""
+    """None, because the controller has the metadata log, not this broker."""
 
     def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
         self.mutation_tokens = quorum.mutation_tokens
-        """The partitions that clients with a controller mutation quota may still create or delete at any
-        broker."""
+        """The number of partitions, shared by all brokers, that each client with a controller mutation
+        quota may still create or delete."""
         self._quorum = quorum
         self._links = links
         self._member = member
@@ -79,7 +78,7 @@ class RemoteAuthority:
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
         """Return an unassigned directory id for each replica: its broker chooses the directory.
 
-        None is returned if the metadata level has no directory ids.
+        Returns None if the `metadata.version` has no directory ids.
         """
         if self._quorum.level < DIRECTORIES_SINCE:
             return None
@@ -88,13 +87,13 @@ class RemoteAuthority:
     def catch_up(self) -> None:
         """Let the node apply all metadata records that have been written so far.
 
-        A node that is cut off from the controller stays behind, and its decisions are not written.
+        A node that is cut off from the controller gets no records, and its own changes are not written.
         """
         if self.is_reachable:
             self._take()
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Write the records that the node has decided, and apply them to the node.
+        """Write the node's new metadata records to the metadata log, and apply them to the node.
 
         Raises:
             StaleDecisionError: other metadata were written since the node caught up; the node has applied

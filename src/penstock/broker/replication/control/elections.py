@@ -1,9 +1,9 @@
-"""Elections: which replica leads a partition next, and with which in-sync replicas. Without I/O.
+"""Elections: choose the next leader of a partition and its in-sync replicas. Without I/O.
 
-The rules are those of Apache Kafka's controller: the present leader stays if it can; else the first replica
-that is in sync and acceptable; else, where unclean elections are allowed, the first that is acceptable at
-all. With eligible leader replicas (KIP-966) the ISR may be empty: then these may lead, and if there are none
-either, the last known leader.
+The rules are those of Apache Kafka's controller: the present leader stays if it can. Otherwise the first
+in-sync replica leads that is acceptable (neither fenced nor stopping). Otherwise, if unclean elections are
+allowed, the first acceptable replica leads. With KIP-966 the ISR may be empty: then an eligible leader
+replica may lead, and without any, the last known leader.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ElectionKind(IntEnum):
 class Elected(NamedTuple):
     """The outcome of an election. `leader` is -1 if no replica can lead.
 
-    `in_sync` is only the leader after an unclean election.
+    After an unclean election, `in_sync` has only the leader.
     """
 
     leader: int
@@ -46,9 +46,9 @@ def elect(
     eligible: Sequence[int] = (),
     last_known: Sequence[int] = (),
 ) -> Elected:
-    """Return the next leader of a partition; `unclean` allows a replica that is not in sync.
+    """Elect the next leader of a partition; `unclean` allows a replica that is not in sync.
 
-    If no replica is in sync, one of `eligible` may lead, and if those are empty the one in `last_known`.
+    If no replica is in sync, one of `eligible` may lead; if `eligible` is empty, the one in `last_known`.
     """
     isr = tuple(in_sync)
     candidates = isr or eligible

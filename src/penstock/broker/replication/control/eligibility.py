@@ -1,7 +1,7 @@
 """Eligible leader replicas (KIP-966): replicas with all committed records that are not in sync.
 
 While fewer than `min.insync.replicas` replicas are in sync, no further record is committed. So a replica that
-was in sync when that began, and has not lost records since, may lead. The module does no I/O.
+was in sync before that, and has not lost records since, may lead. The module does no I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MINIMUM = "min.insync.replicas"
 
 
 class Eligibility:
-    """The eligible leader replicas in the metadata. `minimum_default` returns the static minimum ISR size."""
+    """Computes the eligible leader replicas. `minimum_default` returns the static `min.insync.replicas`."""
 
     def __init__(self, image: ClusterImage, minimum_default: Callable[[], int]) -> None:
         self._image = image
@@ -44,7 +44,7 @@ class Eligibility:
     def of(
         self, topic: str, before: Replicas, assigned: Sequence[int], isr: Sequence[int], unsure: int | None
     ) -> tuple[int, ...]:
-        """Return the replicas that may lead without being in sync, once the ISR is `isr`."""
+        """Return the replicas that may lead without being in sync, after the ISR has become `isr`."""
         if not self.is_on or len(isr) >= self._minimum(topic, len(assigned)):
             return ()
         candidates = {*before.eligible, *before.in_sync} & set(assigned)

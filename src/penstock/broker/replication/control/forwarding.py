@@ -1,4 +1,4 @@
-"""Requests that brokers of Apache Kafka forward to the controller: here, the node first applies all metadata.
+"""Requests that Kafka's brokers forward to the controller. The node handles them, with current metadata.
 
 The interceptor runs before authorization, so that permissions are checked against the controller's metadata,
 as in Apache Kafka. A node that cannot reach the controller answers REQUEST_TIMED_OUT (7) at once, because its
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import VersionedRoute
 
 FORWARDED = frozenset(key for key, offer in OFFERED.items() if offer.forwarded)
-"""The APIs that are forwarded, as `OFFERED` declares them."""
+"""The APIs whose requests Apache Kafka forwards to the controller, as `OFFERED` declares them."""
 
 
 class Reaching(Protocol):
-    """A node's connection with the controller."""
+    """The interface of a node's connection with the controller."""
 
     @property
     def is_reachable(self) -> bool:

@@ -1,7 +1,8 @@
-"""Elections that the controller holds from time to time: leaders return to the preferred replicas.
+"""Periodic elections by the controller: of preferred leaders, and unclean elections where allowed.
 
-Without I/O and clocks, like the controller. Rules as in Apache Kafka's KRaft controller, which moves every
-partition that it can: `leader.imbalance.per.broker.percentage` has no effect there.
+Like the controller, the module does no I/O and reads no clock. The rules are those of Apache Kafka's KRaft
+controller, which moves every partition that it can: `leader.imbalance.per.broker.percentage` has no effect
+there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ UNCLEAN_S = 300.0
 It is the interval of elections for partitions without a leader whose topics allow unclean elections."""
 
 ELECTIONS_MAX = 1_000
-"""The maximum number of elections in one `take_due`; if there are more, the next are due at once."""
+"""The maximum number of elections in one `take_due`; any further elections are due at once."""
 
 
 class PeriodicElections:
-    """The schedule of periodic elections.
+    """Schedules and holds the controller's periodic elections.
 
     `preferred_s` is `leader.imbalance.check.interval.seconds`, or None if `auto.leader.rebalance.enable` is
     off. `unclean_s` is `unclean.leader.election.interval.ms` in seconds.

@@ -1,7 +1,7 @@
 """Placement of replicas on brokers and racks, like Apache Kafka's StripedReplicaPlacer.
 
-Brokers are dealt out rack by rack from random starting points: no broker twice in a partition, replicas over
-as many racks as there are, a live broker first, and leaders spread evenly.
+Brokers are assigned in turn, rack by rack, from random starting points. A partition has no broker twice and
+as many racks as possible. A live broker is first, and leaders are spread evenly.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Shuffling(Protocol):
-    """Draws lots for a placement; `random.Random` is one."""
+    """A source of random numbers for a placement; `random.Random` is one."""
 
     def randrange(self, stop: int, /) -> int:
-        """Return a number from 0 on that is less than `stop`."""
+        """Return a random number from 0 to `stop` - 1."""
 
     def shuffle(self, items: list[Any], /) -> None:
-        """Put the items of a list in another order."""
+        """Put the items of a list into a random order."""
 
 
 class Candidate(NamedTuple):
@@ -45,7 +45,7 @@ class _Deck:
         self._random.shuffle(self._ids)
 
     def next(self, epoch: int) -> int | None:
-        """Return the next broker for a partition, or None if the partition has all of them."""
+        """Return the next broker for a partition, or None if the partition has all brokers."""
         if not self._ids:
             return None
         if self._epoch != epoch:
@@ -109,7 +109,7 @@ def place(
 
 
 def _deal(racks: Sequence[_Rack], start: int, epoch: int, replicas: int) -> tuple[int, ...]:
-    """Return the replicas of one partition: a live broker first, then one of each further rack in turn."""
+    """Return the replicas of one partition: a live broker first, then brokers of the other racks in turn."""
     count = len(racks)
     first_rack, first = 0, -1
     for step in range(count):

@@ -31,7 +31,7 @@ class Links:
         self._cut |= {(one, other), (other, one)}
 
     def heal(self, one: int | None = None, other: int | None = None) -> None:
-        """Restore links, without delay: between two nodes, all those of one node, or all links."""
+        """Restore the link between two nodes, all links of one node, or all links; also remove delays."""
         wanted = {each for each in (one, other) if each is not None}
         self._cut = {link for link in self._cut if not wanted <= set(link)}
         self._delays = {link: delay for link, delay in self._delays.items() if not wanted <= set(link)}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Loop(Protocol):
-    """The part of an event loop that the transport uses."""
+    """The methods of an event loop that the transport uses."""
 
     def call_soon(self, callback: Callable[..., Any], *args: Any) -> object: ...
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> object: ...

@@ -1,7 +1,7 @@
 """Messages between the nodes of a cluster and its controller. Fetches use Kafka's own messages.
 
-They stand for BrokerRegistration, BrokerHeartbeat and AlterPartition, and for fetches of the metadata
-log. All nodes are in one process, so these messages are never encoded.
+They correspond to Kafka's BrokerRegistration, BrokerHeartbeat and AlterPartition, and to fetches of the
+metadata log. All nodes are in one process, so these messages are never encoded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 CONTROLLER = -1
-"""The address of the controller. The address of a node is its broker id."""
+"""The transport address of the controller. The address of a node is its broker id."""
 
 
 class MetadataBatch(NamedTuple):
@@ -24,7 +24,7 @@ class MetadataBatch(NamedTuple):
 
 
 class NodeRegistration(NamedTuple):
-    """The message of a node that has started. `endpoints` are host and port by listener name."""
+    """The message with which a started node registers. `endpoints` are host and port by listener name."""
 
     node: int
     incarnation: int
@@ -42,7 +42,7 @@ class Registered(NamedTuple):
 
 
 class NodeHeartbeat(NamedTuple):
-    """The heartbeat of a live node. `next_batch` is the number of the first metadata batch that it lacks."""
+    """The heartbeat of a live node. The node lacks metadata batches from number `next_batch` on."""
 
     node: int
     broker_epoch: int
@@ -78,7 +78,8 @@ class Proposal(NamedTuple):
     broker_epoch: int
     changes: tuple[IsrChange, ...]
     number: int = 0
-    """The sequence number since the node's start: old and repeated ones are rejected. 0: no check."""
+    """The sequence number of the proposal since the node's start. Old and repeated numbers are rejected; 0
+    is not checked."""
 
 
 class ProposalAnswer(NamedTuple):
@@ -87,14 +88,14 @@ class ProposalAnswer(NamedTuple):
     error: int
     """The error of the whole proposal. If it is not 0, nothing was written."""
     errors: tuple[int, ...] = ()
-    """The errors of the single changes, in their order; empty if the whole proposal was rejected."""
+    """The error codes of the changes, in the proposal's order; empty if the whole proposal was rejected."""
 
 
 class Feed(NamedTuple):
-    """A metadata batch that the controller sends to a node after writing it."""
+    """The message with a new metadata batch that the controller sends to nodes."""
 
     batch: MetadataBatch
 
 
 Asked: TypeAlias = "NodeRegistration | NodeHeartbeat | Proposal | Feed | Message"
-"""A message that a node or the controller sends."""
+"""Any message from a node or the controller."""

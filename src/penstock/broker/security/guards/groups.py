@@ -47,7 +47,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
 
 
 def guard_sync_group(request: Any, asking: Asking) -> Any:
-    """Require READ on the group. The handler refuses requests without a protocol name (version 5 on)."""
+    """Require READ on the group. From version 5 on, the handler refuses requests without a protocol name."""
     names_protocol = None not in (request.protocol_type, request.protocol_name)
     is_judged = asking.context.version < SYNC_GROUP_PROTOCOL_SINCE or names_protocol
     if is_judged and not asking.rights.on_group(Operation.READ, request.group_id):
@@ -56,7 +56,7 @@ def guard_sync_group(request: Any, asking: Asking) -> Any:
 
 
 def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """Require READ on the group and DESCRIBE on each topic in the request, or refuse all of it."""
+    """Require READ on the group and DESCRIBE on each topic in the request, or refuse the request."""
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
         return asking.refuse(request, _NO_GROUP)
@@ -66,7 +66,7 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
 
 
 def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """Require READ on the group and DESCRIBE on each topic of the topology, or refuse all of it.
+    """Require READ on the group and DESCRIBE on each topic of the topology, or refuse the request.
 
     The handler checks the right to create internal topics, since only the handler finds the missing ones.
     """
@@ -89,7 +89,11 @@ def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
+    """Require DESCRIBE on each group and topic.
+
+    A topic without this permission is refused if the request names it, and left out if the request means all
+    topics.
+    """
     if asking.context.version >= OFFSET_FETCH_GROUPS_SINCE:
         return _guard_several_groups(request, asking)
     rights = asking.rights
@@ -147,7 +151,11 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
+    """Require DESCRIBE on each group and topic.
+
+    A topic without this permission is refused if the request names it, and left out if the request means all
+    topics.
+    """
     from penstock.protocol.messages.describe_share_group_offsets_response import (
         DescribeShareGroupOffsetsResponse,
     )
@@ -182,7 +190,7 @@ def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
 
 
 def mask_groups(response: Any, asking: Asking) -> None:
-    """Reduce the authorized operations in DescribeGroups to those that the principal may do."""
+    """Remove from the authorized operations in DescribeGroups those that the principal may not do."""
     for group in response.groups:
         group.authorized_operations = masked(
             group.authorized_operations, asking.rights, ResourceType.GROUP, group.group_id
@@ -192,7 +200,7 @@ def mask_groups(response: Any, asking: Asking) -> None:
 def mask_consumer_groups(response: Any, asking: Asking) -> None:
     """Refuse groups in a response whose members have a topic that the principal may not describe.
 
-    For ConsumerGroupDescribe and ShareGroupDescribe.
+    This is for the responses of ConsumerGroupDescribe and ShareGroupDescribe.
     """
     for group in response.groups:
         if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in _topics_of(group)):
@@ -226,7 +234,7 @@ def _topics_of(group: Any) -> set[str]:
 
 
 def hide_groups(response: Any, asking: Asking) -> None:
-    """Reduce ListGroups to groups the principal may describe, unless it has DESCRIBE on the cluster."""
+    """Hide from ListGroups groups the principal may not describe, unless it has DESCRIBE on the cluster."""
     rights = asking.rights
     if not rights.on_cluster(Operation.DESCRIBE):
         response.groups = [

@@ -23,7 +23,7 @@ MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""The error messages of refusals, by error code, for responses that have a field for a message."""
+"""A dict from error code to the message of a refusal, for responses that have a field for a message."""
 
 WITHOUT_MESSAGE = (ApiKey.PRODUCE, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS)
 """APIs whose responses have a field for a message that Apache Kafka leaves empty in refusals."""
@@ -34,27 +34,27 @@ REFUSALS = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""The error code of a refusal, by resource type."""
+"""A dict from resource type to the error code of a refusal."""
 
 T = TypeVar("T")
 
 
 class Asking(NamedTuple):
-    """A request before its handler runs: the client's rights, and the handler to call."""
+    """The context of a request that a guard checks: the client's rights, and the handler to call."""
 
     key: int
     """The API key of the request."""
     context: Context[Any]
     rights: Rights
     proceed: Callable[[Any], Any]
-    """Calls the handler with a request, and returns the response, a `Wait` or None."""
+    """A function that calls the handler with a request, and returns the response, a `Wait` or None."""
 
     def refuse(self, request: Any, code: ErrorCode) -> Any:
         """Return the response to a request that is refused as a whole."""
         return error_response(self.key, self.context.version, request, code, self._message(code))
 
     def refused(self, field: str, items: Iterable[object], code: ErrorCode) -> list[Any]:
-        """Return entries of the response's list `field` for the refused `items` of the request."""
+        """Return error entries for the refused `items` of the request, for the response's list `field`."""
         return error_entries(self.key, self.context.version, field, items, code, self._message(code))
 
     def _message(self, code: ErrorCode) -> str | None:
@@ -75,17 +75,18 @@ class Asking(NamedTuple):
         return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Return the name of the topic with this id, or None if there is none."""
+        """Return the name of the topic with this id, or None if no topic has this id."""
         topic = self.context.node.cluster.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
 
 Guard = Callable[[Any, Asking], Any]
-"""A function of a request and its `Asking` that returns a response, a `Wait` or None, like a handler."""
+"""A function that gets a request and its `Asking`, and returns a response, a `Wait` or None, like a handler.
+"""
 
 
 def with_fields(request: T, **fields: object) -> T:
-    """Return a copy of a request with some fields replaced; the rest is shared."""
+    """Return a shallow copy of a request with some fields replaced."""
     changed = copy.copy(request)
     for name, value in fields.items():
         setattr(changed, name, value)

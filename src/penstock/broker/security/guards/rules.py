@@ -1,4 +1,4 @@
-"""Rules of authorization as data: rights for a whole request, and rights for each resource that it names."""
+"""Rules of authorization as data: rights for a whole request, and for each named resource."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from penstock.broker.security.guards.guard import Asking
 
 NEVER = 1 << 15
-"""A version above those of all APIs: the value of `Each.ids_since` if topics are always named."""
+"""A version above those of all APIs: the value of `Each.ids_since` if no version uses ids."""
 
 
 class Need(NamedTuple):
-    """A requirement for a whole request: at least one of some operations on one resource."""
+    """A requirement for a whole request: the principal may do at least one of `operations` on a resource."""
 
     resource_type: ResourceType
     operations: tuple[Operation, ...]
     field: str | None = None
-    """The field of the request with the resource's name; None for the cluster."""
+    """The field of the request that has the resource's name; None if the resource is the cluster."""
 
     def is_met(self, request: Any, asking: Asking) -> bool:
-        """Return True if the principal may do one of the operations."""
+        """Return True if the principal may do at least one of the operations on the request's resource."""
         name = CLUSTER_NAME if self.field is None else getattr(request, self.field)
         return any(asking.rights.allows(each, self.resource_type, name) for each in self.operations)
 
@@ -41,7 +41,7 @@ class Each(NamedTuple):
     name: str | None = "name"
     """The field of a list item that has the resource's name; None if the items are the names."""
     ids_since: int = NEVER
-    """The first version in which requests identify topics by id. The handler refuses unknown topics."""
+    """The first version whose requests identify topics by id. The guard lets unknown ids pass."""
 
     def may(self, item: Any, asking: Asking) -> bool:
         """Return True if the principal may do the operation on the resource that an item names."""
@@ -53,7 +53,7 @@ class Each(NamedTuple):
 
 
 class Rule:
-    """The guard of an API, defined by data. It is called with a request, like a guard that is a function.
+    """The guard of an API, defined by data. It is called with a request, like other guards.
 
     Args:
         needs: rights for the whole request; if one is missing, the request is refused.

@@ -24,9 +24,10 @@ def cluster_operations(operations: int, asking: Asking) -> int:
 
 
 def guard_metadata(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each topic. Other topics: refused if named (even unknown ones), hidden otherwise.
+    """Require DESCRIBE on each topic.
 
-    Automatic creation requires CREATE as well, on the cluster or the topic.
+    A topic without this permission is refused if the request names it, even if it does not exist, and
+    otherwise left out. Automatic creation requires CREATE as well, on the cluster or the topic.
     """
     from penstock.protocol.messages.metadata_response import MetadataResponseTopic
 
@@ -90,7 +91,11 @@ def _may_see_or_make(name: str, request: Any, asking: Asking) -> bool:
 
 
 def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each topic. Other topics: refused if named, hidden if all are requested."""
+    """Require DESCRIBE on each topic.
+
+    A topic without this permission is refused if the request names it, and left out if the request means all
+    topics.
+    """
     from penstock.protocol.messages.describe_topic_partitions_request import TopicRequest
     from penstock.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 
@@ -124,7 +129,7 @@ def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
 def guard_create_topics(request: Any, asking: Asking) -> Any:
     """Require CREATE on the cluster or on each topic.
 
-    Without DESCRIBE_CONFIGS the response has no settings.
+    Without DESCRIBE_CONFIGS on a topic, its result has no settings.
     """
     rights = asking.rights
     may_make_all = rights.on_cluster(Operation.CREATE)
@@ -179,7 +184,7 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_cluster(request: Any, asking: Asking) -> Any:
-    """Require nothing, except DESCRIBE on the cluster for the field of authorized operations."""
+    """Allow the request to all; without DESCRIBE on the cluster, the authorized operations are empty."""
 
     def complete(response: Any) -> Any:
         response.cluster_authorized_operations = cluster_operations(

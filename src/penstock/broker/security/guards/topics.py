@@ -64,7 +64,8 @@ def _has_transactional_batch(request: Any) -> bool:
 def guard_fetch(request: Any, asking: Asking) -> Any:
     """Require READ on each topic, or CLUSTER_ACTION for a replica.
 
-    A request that names refused topics gets no fetch session: sessions hold only topics that may be read.
+    A request that names refused topics gets no fetch session, since sessions contain only topics that may be
+    read.
     """
     from penstock.protocol.messages.fetch_response import FetchResponse
 
@@ -102,7 +103,7 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
 
 
 def _as_asked(topic: Any) -> Any:
-    """Return the Fetch request's entry for a topic of the response, from which a refusal is built."""
+    """Return a Fetch request entry with a response entry's topic and partitions, to build a refusal from it."""
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
     partitions = [FetchPartition(partition=each.partition_index) for each in topic.partitions]

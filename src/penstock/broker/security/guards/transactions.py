@@ -15,7 +15,7 @@ _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:
-    """Require WRITE on the transactional id, or without an id IDEMPOTENT_WRITE or any WRITE (KIP-679)."""
+    """Require WRITE on the transactional id, or, without id, IDEMPOTENT_WRITE or any WRITE (KIP-679)."""
     rights = asking.rights
     if request.transactional_id is not None:
         needed = [Operation.WRITE]
@@ -31,7 +31,7 @@ def guard_init_producer_id(request: Any, asking: Asking) -> Any:
 
 
 def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
-    """Require WRITE on the transactional id and each topic; in versions that brokers send, CLUSTER_ACTION.
+    """Require WRITE on the transactional id and each topic; for versions of brokers, CLUSTER_ACTION.
 
     If one topic is refused, no topic is added.
     """
