@@ -18,7 +18,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of this machine."""
+    """The clock of the operating system."""
 
     monotonic = staticmethod(time.monotonic)
 
@@ -40,7 +40,7 @@ class ManualClock:
         return (self._now_ms - self._start_ms) / 1000
 
     def advance(self, ms: int) -> None:
-        """Move forward by `ms` milliseconds.
+        """Move the clock forward by `ms` milliseconds.
 
         Raises:
             ValueError: `ms` is negative.
@@ -51,13 +51,13 @@ class ManualClock:
 
 
 class MovableClock:
-    """The clock of this machine plus an offset, which `advance` increases. `stop` makes it stand still."""
+    """The operating system's clock plus an offset that `advance` increases. `stop` halts the clock."""
 
     def __init__(self) -> None:
         self._ahead_ms = 0
         self._ahead_s = 0.0
         self._still: tuple[int, float] | None = None
-        """The times of the machine's clocks when this clock was stopped; None while it runs."""
+        """The wall-clock and monotonic time at which this clock was stopped; None while it runs."""
         self.when_moved: Callable[[int], None] | None = None
         """Function that `advance` calls with the milliseconds of the step, in the thread of the caller."""
 
@@ -75,14 +75,19 @@ class MovableClock:
             self._still = time.time_ns() // 1_000_000, time.monotonic()
 
     def start(self) -> None:
-        """Let a stopped clock run again, from its own time and not from the time of the machine's clock."""
+        """Let a stopped clock run on from the time at which it stopped.
+
+        It does not jump to the system's time.
+        """
         still, self._still = self._still, None
         if still is not None:
             self._ahead_ms += still[0] - time.time_ns() // 1_000_000
             self._ahead_s += still[1] - time.monotonic()
 
     def advance(self, ms: int = 0, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
-        """Move forward by the sum of the arguments, and call `when_moved`, where a broker runs due timers.
+        """Move the clock forward by the sum of the arguments, and call `when_moved`.
+
+        A broker uses `when_moved` to run the timers that are due.
 
         Raises:
             ValueError: the sum is negative.
@@ -97,7 +102,7 @@ class MovableClock:
 
 
 class Movable(Protocol):
-    """A clock that `advance` moves forward."""
+    """A clock that can be moved forward with `advance`."""
 
     def advance(self, ms: int) -> None: ...
 
@@ -114,7 +119,7 @@ def movable(clock: object) -> Movable:
     """Return `clock`, which must have `advance`.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: the clock has no `advance`.
     """
     if not hasattr(clock, "advance"):
         raise ConfigError(f"{type(clock).__name__} cannot be put forward; give a MovableClock or ManualClock")
@@ -125,7 +130,7 @@ def stoppable(clock: object) -> Stoppable:
     """Return `clock`, which must have `stop` and `start`.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: the clock lacks `stop` or `start`.
     """
     if not hasattr(clock, "stop") or not hasattr(clock, "start"):
         raise ConfigError(f"{type(clock).__name__} cannot be stopped; give a MovableClock, or none")

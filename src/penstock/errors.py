@@ -15,9 +15,9 @@ from penstock.printable import printable
 class PenstockError(Exception):
     """Base class of every exception that Penstock raises on purpose.
 
-    Messages quote what peers and files have sent. The text is printable; `args` holds the
-    original. Reading an attribute that only the exceptions of other Kafka clients have raises an error that
-    says what to use.
+    Messages quote what peers and files have sent. The text is printable; `args` holds the text as it was
+    received. Reading an attribute that only the exceptions of other Kafka clients have raises an error that
+    says what to use instead.
     """
 
     def __str__(self) -> str:
@@ -34,18 +34,21 @@ class PenstockError(Exception):
 
 
 class ConfigError(PenstockError, ValueError):
-    """An option or argument is unknown, malformed, or contradicts another one."""
+    """An option or argument is unknown or malformed, or contradicts another option or argument."""
 
 
 class UnknownNameError(PenstockError, AttributeError):
-    """An object or a module lacks an attribute. If another Kafka client has it, the message has advice."""
+    """An object or a module lacks an attribute.
+
+    If another Kafka client has it, the message says what to use.
+    """
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
         AttributeError.__init__(self, message, name=name)
 
 
 class CallError(ConfigError, TypeError):
-    """A function does not take these arguments. If another Kafka client does, the message has advice."""
+    """A function does not take these arguments. If another client's does, the message says what to use."""
 
 
 class MissingDependencyError(PenstockError, ImportError):
@@ -53,14 +56,14 @@ class MissingDependencyError(PenstockError, ImportError):
 
 
 class DecodeError(PenstockError, ValueError):
-    """Bytes from a peer or a file do not follow the format."""
+    """Bytes from a peer or from a file do not follow the format that was expected."""
 
 
 class ProtocolViolationError(DecodeError):
-    """A response can be decoded, but does not fit the request: a partition is missing, offsets go back.
+    """A response can be decoded, but does not fit the request: such as a missing partition.
 
-    The client counts it as a failed attempt. It is raised alone, or as the cause of a `RequestTimeoutError`
-    once the time for retries is over.
+    Offsets that go back are another example. The client counts such a response as a failed attempt. When the
+    time for retries is over, a `RequestTimeoutError` may have it as its cause.
     """
 
 
@@ -71,7 +74,7 @@ class CorruptRecordError(DecodeError):
 class UnpackLimitError(CorruptRecordError):
     """Compressed records decompress to more bytes or records than a limit allows.
 
-    The data may be sound: with a higher limit they can be read.
+    The data may be intact: with a higher limit they can be read.
     """
 
 
@@ -86,8 +89,8 @@ class SerializationError(EncodeError):
 class DeserializationError(DecodeError):
     """A deserializer of the application has raised. Its exception is `__cause__`.
 
-    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as
-    returned: the consumer's next call continues after it. `seek` to its offset to read it again.
+    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. The record counts as
+    returned: the consumer's next call continues after it. To read the record again, `seek` to its offset.
     """
 
     def __init__(self, message: str, record: Any) -> None:
@@ -107,9 +110,9 @@ class NetworkError(PenstockError, ConnectionError):
 
 
 class AuthenticationError(PenstockError):
-    """The client and the broker do not accept each other: password, token, certificate, mechanism, protocol.
+    """The client or the broker rejects the other's credentials, SASL mechanism or security protocol.
 
-    With the same settings, another try does not help.
+    With unchanged settings, a retry does not help.
     """
 
     is_of_one_broker = False
@@ -120,12 +123,13 @@ class AuthenticationError(PenstockError):
 class LoginPendingError(NetworkError):
     """A login that was accepted before is refused, and its secrets come from files that may be replaced.
 
-    Clients retry for `penstock.login.patience.ms`, after which the refusal is an `AuthenticationError`.
+    Clients retry for `penstock.login.patience.ms`, after which they raise the refusal as an
+    `AuthenticationError`.
     """
 
 
 class RequestTimeoutError(PenstockError, TimeoutError):
-    """No response, or no success in spite of retries, within the time limit."""
+    """No response came within the time limit, or no attempt succeeded within it, in spite of retries."""
 
 
 class UnsupportedVersionError(PenstockError):
@@ -208,7 +212,7 @@ class _Name(str):
 
 
 class AuthorizationError(KafkaError):
-    """The principal is not authorized for the operation. Another try helps after its rights have changed."""
+    """The principal is not authorized for the operation. A retry helps only after its ACLs have changed."""
 
 
 class TopicAuthorizationError(AuthorizationError):
@@ -250,7 +254,7 @@ def _kafka_error(
 
 
 def _unknown_names() -> Any:
-    """Import and return the module with advice for wrong names, which is needed only after a mistake."""
+    """Import the module that finds advice for unknown names. Only an error message needs the module."""
     return importlib.import_module("penstock.common.habits.unknown_names")
 
 

@@ -30,17 +30,17 @@ NO_TIMESTAMP = -1
 """The timestamp of a record that carries none (magic 0)."""
 
 EARLIEST = -2
-"""Stands for the first offset that is still in the log, as in ListOffsets."""
+"""Stands for the first offset that is still in the partition's log, as in ListOffsets."""
 
 LATEST = -1
-"""Stands for the offset that the next record will get, as in ListOffsets."""
+"""Stands for the offset that the next record of the partition will get, as in ListOffsets."""
 
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """The columns of a topic, named as Spark's Kafka source names them."""
 
 
 class TimestampType(IntEnum):
-    """The meaning of a record's timestamp (attribute bit 3 of a batch): time of creation or of append."""
+    """The meaning of a record's timestamp (attribute bit 3 of a batch): CreateTime or LogAppendTime."""
 
     NONE = -1
     CREATE_TIME = 0
@@ -60,7 +60,7 @@ class TopicPartition(NamedTuple):
 
 @with_hints("Record", leave=("__new__",))
 class Record(NamedTuple, Generic[K, V]):
-    """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
+    """One record with its topic, partition and offset. `timestamp` is in milliseconds since 1970, UTC.
 
     A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes four times
     as long to build. Key and value are bytes, or what the deserializers of a consumer return, or None:
@@ -112,7 +112,7 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets in the range. The number of records may be smaller, as after compaction."""
+        """The number of offsets in the range. After compaction, the number of records may be smaller."""
         return self.end - self.start
 
 

@@ -17,7 +17,7 @@ UNITS_MS = {
     "d": 86_400_000,
     "w": 604_800_000,
 }
-"""Milliseconds of each unit, under the short names; `_LONG_NAMES` has the others."""
+"""The length in milliseconds of each unit, by short name, such as ``h``. `_LONG_NAMES` has the long names."""
 
 _LONG_NAMES = {
     "sec": "s", "second": "s", "seconds": "s", "min": "m", "minute": "m", "minutes": "m", "hour": "h",

@@ -1,8 +1,8 @@
 """Safe display of foreign text: control characters are shown as escapes, so that terminals ignore them.
 
 Names of topics, groups and clients, values, and the messages of brokers may hold anything: escape sequences
-that steer a terminal, line ends that forge a line of a log, marks that reverse what is displayed. All text
-for people passes one of these functions; output to a pipe or a file does not.
+that steer a terminal, line ends that forge a line of a log, characters that reverse the displayed text. All
+text that is displayed passes through one of these functions; output to a pipe or a file does not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def printable(text: str, kept: str = "") -> str:
 
 
 def printable_bytes(data: bytes, kept: str = "") -> bytes:
-    r"""Return UTF-8 bytes with control characters as escapes. Bytes that are not UTF-8 become ``\xff``."""
+    r"""Decode UTF-8, and return the text with control characters as escapes. Other bytes become ``\xff``."""
     return printable(data.decode("utf-8", "backslashreplace"), kept).encode()
 
 

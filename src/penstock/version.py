@@ -1,4 +1,4 @@
-"""The version of the package, which clients send to brokers and the command line prints."""
+"""The version of the package. Clients send it to brokers, and the command line prints it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ TEMPORARY_SUFFIX = ".unfinished"
 
 @contextmanager
 def renamed(fresh: str, target: str) -> Iterator[None]:
-    """Rename the file `fresh`, which the block writes, to `target`; an error removes `fresh` instead.
+    """Return a ``with`` block that writes the file `fresh`; its end renames `fresh` to `target`.
+
+    After an error, `fresh` is removed instead.
 
     Raises:
         OSError: the file cannot be renamed.
@@ -34,10 +36,10 @@ def renamed(fresh: str, target: str) -> Iterator[None]:
 
 
 def write_whole_bytes(target: str, data: bytes, *, fresh: str, mode: int, sync: bool) -> None:
-    """Replace the file `target` atomically by `data`, which are written to the file `fresh`, then renamed.
+    """Write `data` to the file `fresh`, and rename it atomically to `target`.
 
-    `mode` is that of a new file. With `sync` the bytes are on the disk before the old file goes; without, a
-    power cut may leave an empty file, or zeros. The directory is not flushed.
+    `mode` is the permission bits of the new file. With `sync`, the bytes are on the disk before the old file
+    is replaced. Without `sync`, a power cut may leave an empty file, or zeros. The directory is not flushed.
 
     Raises:
         OSError: the file cannot be written.
@@ -59,7 +61,7 @@ def _fill(path: str, data: bytes, flag: int, mode: int, *, sync: bool) -> None:
 
 
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:
-    """Replace the file `target` atomically: `write` fills a hidden file, which is then renamed.
+    """Replace the file `target` atomically: the function `write` fills a hidden file, which is then renamed.
 
     The hidden file is complete and on the disk before it replaces an older `target`. If writing ends early,
     by any error in `write` too, the hidden file is removed and `target` is unchanged. The hidden name
@@ -94,9 +96,10 @@ def write_whole_text(target: Path, text: str) -> None:
 
 
 def create_whole(target: Path, text: str) -> bool:
-    """Create the file `target`, and its directories, unless it exists; return whether it was created.
+    """Create the file `target`, and its directories, unless it exists. Return True if it was created.
 
-    Of several processes, one succeeds. The file is complete and on the disk before it has its name.
+    If several processes try, exactly one succeeds. The file is complete and on the disk before it has its
+    name.
 
     Raises:
         StorageError: the disk is full, the directory is not writable, or another operation fails.
@@ -146,7 +149,7 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file exists; raise if the system cannot say.
+    """Return True if a file exists. Raise an error if the system refuses to look for the file.
 
     Raises:
         StorageError: the system refuses to look for the file.

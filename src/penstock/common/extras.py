@@ -35,7 +35,7 @@ EXTRAS = {
     "starlette": "registry",
     "uvicorn": "registry",
 }
-"""The extra of this package that installs each library."""
+"""A dict from library to the extra of this package that installs the library."""
 
 
 def missing(error: ImportError, what: str) -> ImportError:

@@ -22,14 +22,15 @@ REPEAT_S = 60.0
 """The seconds until an error of the same type in the same component is logged again."""
 
 KINDS_MAX = 1000
-"""The most pairs of component and error type whose last report is kept. Beyond that, all are dropped."""
+"""The maximum number of pairs of component and error type whose last report time is stored. Beyond that, all
+are dropped."""
 
 LINES_MAX = 100
-"""The most lines of one kind that a `LimitedLog` writes in a minute."""
+"""The maximum number of lines of one kind that a `LimitedLog` writes in a minute."""
 
 
 class Failures:
-    """The exceptions that the barriers of one broker have caught. They are logged to `logger`."""
+    """Counts the exceptions that the barriers of one broker catch, and logs them to `logger`."""
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
         self.counts: dict[str, int] = {}
@@ -65,7 +66,10 @@ class Failures:
 
     @contextmanager
     def barrier(self, component: str, context: str) -> Iterator[None]:
-        """Return a block that catches and reports exceptions. The arguments are those of `caught`."""
+        """Return a ``with`` block that catches exceptions and reports them.
+
+        The arguments are those of `caught`.
+        """
         try:
             yield
         except Exception:

@@ -1,8 +1,8 @@
-"""Advice for users of other Kafka clients: errors for unknown names and arguments say what to type here.
+"""Advice for users of other Kafka clients: errors for wrong names and arguments say what to type.
 
-The same holds for statements, such as ``async with`` for a blocking client. The texts are in the table of
-`penstock.common.habits`, which is read only after a mistake. The errors are `AttributeError` or `TypeError`
-as usual, so that `hasattr`, `copy`, `pickle` and mocks work.
+Errors for statements, such as ``async with`` for a blocking client, have advice, too. The texts are in the
+table of `penstock.common.habits`, which is read only after a mistake. The errors are `AttributeError` or
+`TypeError` as usual, so that `hasattr`, `copy`, `pickle` and mocks work.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ class MissingMethod:
 def _refusing(said: str) -> Callable[[Any], NoReturn]:
     """Return a method that raises CallError with the advice `said`, for methods such as `__iter__`.
 
-    `MissingMethod` does not help there: Python drops an exception that the lookup of such a method raises.
+    `MissingMethod` does not help for these methods: Python drops an exception that the lookup of such a
+    method raises.
     """
 
     def refuse_iteration(self: Any) -> NoReturn:
@@ -208,5 +209,6 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "__anext__": "write async for record in consumer, or await consumer.poll(max_records=1)",
     },
 }
-"""By class, the special methods that it lacks because they serve the other kind of statement (``async with``
-for a blocking client, ``with`` for an asyncio client, ...), and the advice for each."""
+"""A dict from class to the special methods that the class lacks because they serve the other kind of
+statement (``async with`` for a blocking client, ``with`` for an asyncio client, ...), and the advice for
+each."""

@@ -26,9 +26,9 @@ def string_hash(text: str) -> int:
 
 
 def partition_of(key: str, count: int) -> int:
-    """Return the index of the partition, of `count`, that holds the state of a group or transactional id.
+    """Return the index of the partition that holds the state of a group or transactional id.
 
-    It is ``Utils.abs(key.hashCode()) % count``, where ``Utils.abs`` of the smallest number is 0.
+    The index is ``Utils.abs(key.hashCode()) % count``, where ``Utils.abs`` of the smallest number is 0.
     """
     number = string_hash(key)
     return 0 if number == -(1 << 31) else abs(number) % count

@@ -20,8 +20,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for `package`.
 
-    `homes` maps each public name to the submodule that holds it, relative to the package. A name is imported
-    once and kept. If an optional library is missing for it, reading the name raises a
+    `homes` maps each public name to the submodule that defines it, relative to the package. A name is
+    imported once and then stored. If an optional library is missing for it, reading the name raises a
     `MissingDependencyError` that names the extra to install. An unknown name raises an error with advice from
     the table of `penstock.common.habits`.
     """

@@ -36,7 +36,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 class _PrintableText(str):
-    """A printable text that replaces an argument of a log call; its repr is still that of the argument."""
+    """A printable text that replaces an argument of a log call; its repr is still the argument's repr."""
 
     __slots__ = ("_repr",)
 

@@ -37,8 +37,8 @@ HAS_SENDFILE = hasattr(os, "sendfile")
 a file that several responses share."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
-"""The socket option for listening while connections of an earlier process linger. On other systems an address
-is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
+"""The socket option for listening on a port while connections of an earlier process to it linger. On other
+systems an address is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
 
 _positions = threading.Lock()
 """A lock that is held from a seek in a file to the read or write at that position."""
@@ -65,7 +65,7 @@ def _advise_sequential(mapping: Any) -> None:
 
 
 def _sync_by_fcntl() -> Callable[[int], object] | None:
-    """Return a function that syncs by `F_FULLFSYNC` on macOS, else None.
+    """Return a function that syncs a file with `F_FULLFSYNC` on macOS; None on other systems.
 
     On macOS, `fsync` leaves data in the drive's cache.
     """
@@ -183,7 +183,7 @@ def on_signal(loop: AbstractEventLoop, number: int, action: Callable[[], object]
 
 
 class DescriptorLimits(NamedTuple):
-    """The limits of open files of a process: the current and the highest possible one. None: no limit."""
+    """A process's limits of open files: the current and the highest possible limit. None means no limit."""
 
     soft: int | None
     hard: int | None
@@ -220,7 +220,10 @@ def cpu_seconds() -> float:
 
 
 def resident_bytes() -> float:
-    """Return the resident memory of this process in bytes; its peak if only that is available, else NaN."""
+    """Return the resident memory of this process in bytes.
+
+    Return the peak if only that is available, or NaN.
+    """
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

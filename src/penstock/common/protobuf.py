@@ -19,7 +19,7 @@ _DOUBLE = struct.Struct("<d")
 
 
 class ProtobufError(PenstockError):
-    """The bytes are not a message in the wire format, or not the expected message."""
+    """The bytes are not a message in the wire format, or not a message of the expected type."""
 
 
 class TooManyFieldsError(PenstockError):
@@ -48,7 +48,7 @@ class Fields:
     __slots__ = ("_budget", "_data", "_end", "_position", "begin", "end", "integer", "number", "wire_type")
 
     def __init__(self, data: bytes, budget: FieldBudget, begin: int = 0, end: int | None = None) -> None:
-        """Read the message that lies in `data` from `begin` to `end`."""
+        """Prepare to read the message in the bytes of `data` from `begin` to `end`."""
         self._data = data
         self._budget = budget
         self._position = begin
@@ -110,7 +110,7 @@ class Fields:
     # --- values ------------------------------------------------------------------------------------------
 
     def message(self) -> Fields:
-        """Return the fields of the message in this field.
+        """Return a reader for the nested message in this field.
 
         Raises:
             ProtobufError: the field has another wire type.

@@ -14,14 +14,14 @@ KEPT_BYTES_MAX = 16 << 20
 
 LEFT_BYTES_MAX = 32 << 20
 LEFT_S = 5.0
-"""`LeftBuffers` keeps at most `LEFT_BYTES_MAX` bytes of buffers, for `LEFT_S` seconds."""
+"""The time in seconds for which `LeftBuffers` keeps buffers."""
 
 
 class ReusedMemory:
-    """Returns buffers, and keeps some for reuse. Buffers of fewer than `least_bytes` are not kept.
+    """Provides buffers, and keeps some for reuse. Buffers of fewer than `least_bytes` are not kept.
 
     To find out whether a buffer is in use, it is resized: a bytearray refuses that while a memoryview of it
-    exists. Buffers have room for a little more than was asked for, so that they fit the next ones, too.
+    exists. Buffers are a little larger than requested, so that they also fit slightly larger later requests.
     """
 
     def __init__(self, least_bytes: int = 1) -> None:
@@ -61,7 +61,7 @@ class ReusedMemory:
 class LeftBuffers:
     """Buffers that one `ReusedMemory` has left, and that another one may take over.
 
-    Views of them may still exist: `ReusedMemory.take` checks that before each use.
+    Views of these buffers may still exist: `ReusedMemory.take` checks that before each use.
     """
 
     def __init__(self) -> None:

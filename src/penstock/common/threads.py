@@ -1,7 +1,7 @@
 """Threads: calls of an application's functions in threads of their own, and pauses of long work.
 
 The threads of an event loop's executor are few, and the end of a process waits for them: functions that block
-would occupy them all, and then the loop could not use any, and the process would not end.
+could occupy all of them, so that the loop could not use any, and the process would not end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PAUSE_S = 0.0002
-"""The seconds that `pause` lets other threads run."""
+"""The time in seconds for which `pause` lets other threads run."""
 
 
 async def in_own_thread(function: Callable[..., T], *arguments: object) -> T:

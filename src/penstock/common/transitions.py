@@ -10,7 +10,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class IllegalTransitionError(RuntimeError):
-    """A transition table has no row for an event in a state: a defect of this program, never of a peer."""
+    """A transition table has no row for an event in a state: a bug in this program, not in a peer."""
 
     def __init__(self, state: StrEnum, event: StrEnum) -> None:
         super().__init__(

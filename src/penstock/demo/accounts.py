@@ -50,7 +50,7 @@ class WrittenCounts:
 def draw_up(
     replayed: Replayed, triage: Mapping[str, int], written: WrittenCounts, cells: pa.Table
 ) -> Accounts:
-    """Check and return the accounts of a finished run. `triage` has the pipeline's counts by name.
+    """Compute a finished run's counts, check and return them. `triage` has the pipeline's counts by name.
 
     Raises:
         AccountsError: two figures that must be equal differ.

@@ -22,7 +22,7 @@ STRUCTURED_TYPE = b"application/cloudevents+json; charset=UTF-8"
 BATCH_TYPE = b"application/cloudevents-batch+json; charset=UTF-8"
 
 Spoilt = tuple[bytes | None, bytes | None, list[Header]]
-"""Key, value and headers of a record."""
+"""A malformed record: its key, value and headers."""
 
 
 class Good(NamedTuple):

@@ -24,7 +24,7 @@ TOPICS = {
     "dead-letters": 1,
     "replay-marks": 1,
 }
-"""The demo's topics and how many partitions each has."""
+"""A dict from the short names of the demo's topics to their numbers of partitions."""
 
 TOPIC_CONFIG = {"retention.ms": "-1"}
 """The settings of the topics: no deletion by age, since the events of 2013 would be deleted at once."""
@@ -37,7 +37,7 @@ MARK_SOURCE = "/penstock/demo/replay"
 
 
 class Bar(Protocol):
-    """Shows the progress of the replay."""
+    """The interface of a display of the replay's progress."""
 
     def start_at(self, count: int) -> None: ...
 

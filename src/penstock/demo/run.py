@@ -164,7 +164,7 @@ def _cluster(
 
 
 def _show(options: DemoOptions, output: Output, screen: Screen, broker: EmbeddedBroker | None = None) -> None:
-    """Print accounts, the worst cells, and suggested commands."""
+    """Print the counts, the airports, airlines and hours with the longest delays, and suggested commands."""
     screen.accounts(read_json(output.accounts))
     screen.worst(books.worst(ParquetTable(output.delays).read()))
     screen.files(output)

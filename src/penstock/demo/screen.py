@@ -28,7 +28,7 @@ PLAIN_STEP = 0.25
 PREPARING = "encoding the first events"
 FIRST_BATCH = "Spark plans its first batch, which takes the longest"
 NOTHING_LEFT = "read by an earlier run"
-"""The text beside the progress bar of a query that had nothing to read."""
+"""The text beside the progress bar of a query whose input was all read by an earlier run."""
 
 WORDS = {
     "flights.replayed": "departures replayed",
@@ -104,7 +104,7 @@ class Screen:
                     bars.update(tasks[name], total=total, completed=total, said=NOTHING_LEFT)
 
     def accounts(self, accounts: Mapping[str, int]) -> None:
-        """Print the accounts, one figure a line."""
+        """Print the counts of the run, one per line."""
         table = Table(title="The accounts", title_justify="left", show_header=False, box=None, padding=(0, 2))
         table.add_column(justify="right")
         table.add_column()
@@ -157,7 +157,7 @@ class Screen:
 
 
 class _Bar:
-    """A progress bar on a terminal."""
+    """A progress bar of the replay of one topic, on a terminal."""
 
     def __init__(self, progress: Progress, task: TaskID, total: int) -> None:
         self._progress = progress

@@ -21,7 +21,7 @@ class CapturedBatches(NamedTuple):
 
     tp: TopicPartition
     base_offset: int | None
-    """The offset of the first record that a producer wrote; None for fetched batches, which have offsets."""
+    """The first offset, from the Produce response; None for fetched batches, whose headers have it."""
     records: bytes
 
 
@@ -29,8 +29,8 @@ def captured_batches(data: bytes, port: int | None = None) -> Iterator[CapturedB
     """Yield the batches of Produce requests that were answered without an error, and of Fetch responses.
 
     A topic id is replaced by the name in any Metadata response of the capture, or else by the id in Base64,
-    as Kafka prints ids. Requests with ``acks=0`` have no answer and thus no offsets, so they are left out.
-    `port` is the broker's, if the capture has other connections as well.
+    as Kafka prints ids. Requests with ``acks=0`` have no answer, which would have the offsets, so they are
+    left out. `port` is the broker's, if the capture has other connections as well.
 
     Raises:
         DecodeError: the data are not a capture.

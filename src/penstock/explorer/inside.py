@@ -31,7 +31,7 @@ _CARRIERS: dict[str, list[tuple[tuple[str, ...], str]]] = {
         (("groups", "members", "member_assignment"), _ASSIGNMENT),
     ],
 }
-"""By message: paths of the bytes fields in which group members send messages, and names of these messages.
+"""A dict from a message to the paths of its bytes fields with messages of group members, and their names.
 
 A path is a sequence of attributes, beginning at the top of the message."""
 
@@ -39,14 +39,14 @@ _TOPICS = {
     "ProduceRequest": ("topic_data", "name", "topicData"),
     "FetchResponse": ("responses", "topic", "responses"),
 }
-"""By message with records: the attribute with the list of topics, the attribute with a topic's name, and the
-JSON name of the list."""
+"""By message with records: the attributes of the topics and of a topic's name, and the JSON name of topics.
+"""
 
 _GROUPS, _TRANSACTIONS, _SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
 
 
 def unpack_bytes(message: Message) -> dict[str, dict[str, Any]]:
-    """Return the messages in bytes fields, by the path of the field: name, version and JSON form."""
+    """Return a dict from paths of bytes fields to the messages in them: name, version and JSON form."""
     found = {}
     for steps, name in _CARRIERS.get(message.NAME, ()):
         for path, data in _fields(message, steps, ""):
@@ -89,7 +89,7 @@ def _unpack_record(record: dict[str, Any], kinds: dict[int, str]) -> None:
 
 
 def _read(name: str, data: bytes) -> dict[str, Any] | None:
-    """Decode a message that follows its version. A version that is too new is read as the newest one here."""
+    """Decode a message after its version. A version that is too new is read as the newest supported one."""
     found = message_class(name)
     try:
         said, position = read_leading(found, data)

@@ -20,7 +20,7 @@ _STYLES = {"name": "36", "text": "32", "number": "33", "title": "1", "dim": "2",
 
 
 def wants_colour(stream: IO[Any]) -> bool:
-    """Return True if output to a stream should be coloured: it is a terminal, and NO_COLOR is not set.
+    """Return True if output to `stream` is coloured: a terminal that is not "dumb", and NO_COLOR is not set.
 
     See https://no-color.org.
     """
@@ -28,7 +28,7 @@ def wants_colour(stream: IO[Any]) -> bool:
 
 
 class Tree:
-    """Formats entries as trees, as plain text or with colours."""
+    """Formats `ConversationEntry` objects as text trees, with or without colours."""
 
     def __init__(self, colour: bool) -> None:
         self._colour = colour
@@ -126,7 +126,7 @@ def _error_name(code: int) -> str:
 
 
 def _with_records(value: Any, records: dict[str, Any], path: str) -> Any:
-    """Return the JSON form with decoded batches, and decoded messages, in place of base64."""
+    """Return the JSON form with decoded batches, and decoded messages, instead of base64."""
     if path in records:
         return records[path]
     if not records:

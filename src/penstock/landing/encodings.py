@@ -17,7 +17,7 @@ NEVER_REPEATING = ("value", "headers", "offset", "timestamp", "time", "data", "e
 """Columns that never get a dictionary, because their values are large or increase from row to row."""
 
 WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
-"""Columns without minimum and maximum in the file, because no reader would skip a file by them."""
+"""Columns without minimum and maximum in the file, since readers would not skip files with them."""
 
 REPEATS_ROWS = 4096
 """The number of rows in which repetitions of values are counted."""
@@ -52,7 +52,7 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def columns_with_statistics(names: Iterable[str]) -> list[str]:
-    """Return the columns of `names` that get statistics, by which readers skip files."""
+    """Return the columns of `names` that get statistics, which readers use to skip files."""
     return [name for name in names if name not in WITHOUT_STATISTICS]
 
 

@@ -204,7 +204,7 @@ class _OpenFile:
 
 
 def with_whole_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return `batch` with U+FFFD in place of invalid UTF-8 in text columns.
+    """Return `batch` with invalid UTF-8 in text columns replaced by U+FFFD.
 
     Readers of Parquet refuse a whole file with an invalid text.
     """

@@ -1,4 +1,4 @@
-"""Add landed files to an Iceberg table, by the library `pyiceberg`, each batch once.
+"""Add landed files to an Iceberg table, with the library `pyiceberg`, each batch once.
 
 The number of a writer's last batch is a property of the table, set in the same commit that adds the files;
 their snapshot has the number as well. This number shows that the table has a batch already.

@@ -32,7 +32,7 @@ class TableLayout:
     time_column: str = "timestamp"
     format: str = "parquet"
     versions: tuple[tuple[str, int], ...] = ()
-    """By "key" and "value": the version of the subject whose schema has these columns."""
+    """A dict from "key" and "value" to the version of the subject whose schema has these columns."""
 
     def check(self) -> None:
         """Check that the partition columns can be made from the columns.

@@ -57,7 +57,7 @@ _SINGLE = re.compile(r"(\d{20})\.json")
 _FOLDED = re.compile(r"(\d{20})-(\d{20})\.json")
 
 Register = Callable[[Manifest], None]
-"""Adds the files of a batch to a Delta or Iceberg table, unless the table has them."""
+"""A function that adds the files of a batch to a Delta or Iceberg table, unless the table has them."""
 
 
 class LandingTable:

@@ -137,13 +137,13 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return pc.scalar(True)
 
     def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
-        """Raise ConfigError: for a join, Arrow needs all rows in memory, and no headers."""
+        """Raise ConfigError: Arrow's join needs all rows in memory, and cannot have the column `headers`."""
         raise ConfigError(
             "Arrow joins tables: to_table(columns=[...]).join(...), or join in SQL: penstock.sql"
         )
 
     def join_asof(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
-        """Raise ConfigError: for a join by nearest times, Arrow needs all rows in memory."""
+        """Raise ConfigError: Arrow's join by nearest times needs all rows in memory."""
         raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
@@ -173,7 +173,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def batches_of(
         self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of all records in `wanted`, and perhaps of further records.
+        """Yield some columns of all records in the set `wanted`, and perhaps of further records.
 
         Raises as `penstock.read_topic`.
         """

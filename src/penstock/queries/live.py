@@ -207,7 +207,7 @@ class OpenWindows:
         return late
 
     def reached(self, tp: TopicPartition, next_offset: int) -> None:
-        """Note that all offsets of a partition before `next_offset` have been read."""
+        """Record that all offsets of a partition before `next_offset` have been read."""
         if next_offset >= self._left.get(tp, next_offset):
             self._left.pop(tp, None)
 

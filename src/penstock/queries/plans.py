@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LIMITS = ("STREAMING_LIMIT", "LIMIT")
 _SCAN = "PYTHON_ARROW_SCAN"
 _SCAN_INFO = {"Function", "Projections", "Estimated Cardinality", "Text"}
-"""The entries in DuckDB's plan of a scan without a filter."""
+"""The keys that a scan without a filter has in DuckDB's plan; a scan with other keys is not shortened."""
 
 ROWS_MAX = 1_000_000
 """Largest LIMIT that is passed to a scan. With a larger one, DuckDB ends the scan when it has enough rows."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPERATORS = {"Eq": "==", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 UNITS = {"Nanoseconds": 1_000, "Microseconds": 1, "Milliseconds": -1_000}
-"""Units per microsecond of each time unit of Polars; -n if the unit is n microseconds."""
+"""A dict from Polars' time units to units per microsecond, or -n if one unit is n microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = object()

@@ -160,7 +160,7 @@ class SqlSession:
         return self._interruptible(lambda: self._run(statement))
 
     def batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a result. Raises as `run`."""
+        """Yield the batches of a statement's rows. Raises as `run`."""
 
         def step() -> pa.RecordBatch | None:
             try:
@@ -172,12 +172,12 @@ class SqlSession:
             yield batch
 
     def table(self, reader: pa.RecordBatchReader) -> pa.Table:
-        """Return all rows of a result. Raises as `run`."""
+        """Return all rows of a statement as one table. Raises as `run`."""
         return pa.Table.from_batches(list(self.batches(reader)), reader.schema)
 
     @property
     def watch(self) -> Watch:
-        """The counts of records and bytes that the present statement has read."""
+        """The counts of records and bytes that the current statement has read."""
         return self._watch
 
     def interrupt(self) -> None:

@@ -37,7 +37,7 @@ class Watch:
         self.ranges: list[OffsetRange] = []
 
     def planned(self, ranges: list[OffsetRange]) -> None:
-        """Add ranges that are about to be read."""
+        """Add offset ranges that are about to be read to `ranges`, and their sizes to `offsets`."""
         with self._lock:
             self.ranges += ranges
             self.offsets += sum(one.size for one in ranges)
@@ -55,7 +55,7 @@ class Watch:
             self._on_progress(self)
 
     def failed(self, error: Exception) -> None:
-        """Keep an error, if it is the first one."""
+        """Store an error in `failure`, if it is the first one."""
         with self._lock:
             if self.failure is None:
                 self.failure = error
@@ -102,7 +102,7 @@ class DaemonWorker:
         return outcome.result()
 
     def close(self) -> None:
-        """End the thread after its present call."""
+        """End the thread after its current call."""
         self._end()
 
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 
 class AbortedTransactions:
-    """The aborted transactions of one fetch; `is_aborted` is called for each batch, in offset order."""
+    """The aborted transactions in one fetch response. Call `is_aborted` for each batch, in offset order."""
 
     __slots__ = ("_active", "_upcoming")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """Take the aborted transactions of a fetch: pairs of (producer id, first offset), in any order."""
+        """Begin with a response's aborted transactions: pairs of (producer id, first offset) in any order."""
         self._upcoming = deque(sorted((first_offset, producer_id) for producer_id, first_offset in aborted))
         self._active: set[int] = set()
 
@@ -27,7 +27,7 @@ class AbortedTransactions:
         return producer_id in self._active
 
     def end_transaction(self, producer_id: int, offset: int) -> None:
-        """Note an abort marker at `offset`: later batches of the producer belong to a new transaction."""
+        """Record an abort marker at `offset`: later batches of the producer belong to a new transaction."""
         self._advance(offset)
         self._active.discard(producer_id)
 

@@ -1,7 +1,8 @@
-"""Load the compiled module `penstock._kernels`, if the build found a C compiler.
+"""Loads the compiled module `penstock._kernels`, if the build found a C compiler.
 
-It has the kernels of `penstock.records.kernels`, and the loops of `penstock.records.row_format`. Without it,
-or with ``PENSTOCK_PURE_PYTHON=1``, the same functions run as plain Python. Imports no numpy.
+The compiled module has the kernels of `penstock.records.kernels`, and the loops of
+`penstock.records.row_format`. Without it, or with ``PENSTOCK_PURE_PYTHON=1``, these functions run as plain
+Python. This loader does not import numpy.
 """
 
 from __future__ import annotations
@@ -38,5 +39,5 @@ LIBRARY = _library()
 
 
 def has_kernels() -> bool:
-    """Return True if numpy and the compiled kernels are there; without them, rows are faster than columns."""
+    """Return True if numpy and the compiled kernels are installed; if not, rows are faster than columns."""
     return LIBRARY is not None and find_spec("numpy") is not None

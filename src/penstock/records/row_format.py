@@ -1,8 +1,8 @@
-"""Encode and decode the records inside a batch of magic 2 as rows: the hot loops of the row API.
+"""Encodes and decodes the records inside a batch of magic 2 as rows: the hot loops of the row API.
 
 The compiled versions are in `native/rows.h` and `native/row_writer.h`. The Python code runs if the compiled
 module is missing, and for records that the compiled loops do not handle. It is written for speed: short
-numbers are read and written in place, and a record without headers is one join of cached pieces.
+varints are read and written inline, and a record without headers is one join of cached bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """The parts of a record: key, value, headers, timestamp in milliseconds."""
 
 RECORD_OVERHEAD_BYTES = 36
-"""The most bytes of a record besides its key, value and headers: five varints and an attribute byte."""
+"""The maximum bytes of a record besides its key, value and headers: five varints and an attribute byte."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -33,7 +33,7 @@ _write_rows = getattr(native.LIBRARY, "write_rows", None)
 def encode_records(
     records: Sequence[RowLike], base_timestamp: int, offset_deltas: Sequence[int] | None
 ) -> bytes:
-    """Return the records encoded back to back."""
+    """Encode records; return their bytes, one record after another."""
     if _write_rows is not None:
         written: bytes | None = _write_rows(records, base_timestamp, offset_deltas)
         if written is not None:
@@ -77,7 +77,7 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
 
 
 class PlainMeter:
-    """Counts the bytes in use by all batches of a producer; `Meter` is the compiled class if it is built."""
+    """Counts the bytes that all batches of a producer use; `Meter` is the compiled class, if built."""
 
     __slots__ = ("limit", "used")
 
@@ -91,12 +91,12 @@ class PlainMeter:
 
 
 class PlainRowWriter:
-    """A batch to which records are added one by one: keeps the rows, and encodes them all at the end.
+    """A batch to which records are added one by one; it stores the rows, and encodes all at the end.
 
-    The compiled class (`native/row_writer.h`) encodes each record when it is added, and keeps no rows.
-    `outcome` is the result of the batch, which all its records share: `delivery_class(outcome, index, time)`
-    returns the delivery object of one record, with its time in milliseconds. Callers hold `lock` during all
-    calls except `note` and `put`, which take it themselves.
+    The compiled class (`native/row_writer.h`) encodes each record when it is added, and stores no rows.
+    `outcome` is the result of the batch, which is the result of all its records: `delivery_class(outcome,
+    index, time)` returns the delivery object of one record, with its time in milliseconds. Callers hold
+    `lock` during all calls except `note` and `put`, which take it themselves.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class PlainRowWriter:
         lock: AbstractContextManager[object],
     ) -> None:
         self.limit = limit
-        """The greatest size of the batch in bytes. A single record may be larger."""
+        """The maximum size of the batch in bytes. A batch of one record may be larger."""
         self.size = 0
         self.max_timestamp = 0
         self._meter = meter
@@ -152,8 +152,8 @@ class PlainRowWriter:
         """Add a record of at most `size` encoded bytes; return its index, or -1 if it does not fit.
 
         A record does not fit if the batch is closed or would have more than `limit` bytes, or if the
-        difference of its time from the first record's has more than 64 bits. The caller has checked the
-        types of the arguments.
+        difference between its timestamp and the first record's has more than 64 bits. The caller has checked
+        the types of the arguments.
         """
         rows = self._rows
         if not self._is_open or (rows and self.size + size > self.limit):
@@ -170,7 +170,7 @@ class PlainRowWriter:
     def put(
         self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
     ) -> object | None:
-        """Add a record as `add` does, from any thread; return its delivery, or None if it does not fit."""
+        """Add a record as `add` does, from any thread; return its delivery object, or None without room."""
         with self._lock:
             index = self.add(key, value, headers, timestamp, size)
         return None if index < 0 else self._delivery_class(self._outcome, index, timestamp)
@@ -178,7 +178,7 @@ class PlainRowWriter:
     def note(
         self, value: bytes | None, timestamp: int, headers: Sequence[Header] = (), size: int | None = None
     ) -> object | None:
-        """Add a record without a key by the fast path (see `open_lane`); return its delivery.
+        """Add a record without a key on the fast path (see `open_lane`); return its delivery object.
 
         Returns None and adds nothing if the record does not fit, memory is full, the fast path is closed, or
         the topic's metadata have changed since it was opened. `timestamp` is in milliseconds since 1970.
@@ -210,12 +210,12 @@ class PlainRowWriter:
         return self._delivery_class(self._outcome, index, timestamp)
 
     def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
-        """Let `note` add up to `grant` bytes of records as long as `topics[topic]` is `info`."""
+        """Open the fast path: let `note` add up to `grant` bytes as long as `topics[topic]` is `info`."""
         self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
         self._noted, self._grant = 0, grant
 
     def close_lane(self) -> int:
-        """Stop `note` from adding records; return the number of bytes that it has added since `open_lane`."""
+        """Close the fast path of `note`; return the number of bytes added on it since `open_lane`."""
         noted, self._noted, self._lane = self._noted, 0, None
         return noted
 
@@ -230,7 +230,7 @@ class PlainRowWriter:
         self._dropped, self._rows = self.count, []
 
     def body(self, room: int) -> bytearray:
-        """Return `room` zero bytes, followed by the encoded records.
+        """Return `room` zero bytes (space for the batch header), followed by the encoded records.
 
         Raises:
             ValueError: the records have been dropped.
@@ -244,7 +244,8 @@ class PlainRowWriter:
 
 RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
 Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
-"""The compiled classes, or the Python ones where those are not built, as for a free-threaded Python."""
+"""The compiled class, or `PlainMeter` if that is not built, as for a free-threaded Python. The same holds
+for `RowWriter`."""
 
 
 def readable(data: memoryview) -> memoryview | bytes:
@@ -291,11 +292,11 @@ def decode_some(
 ) -> tuple[list[Record], int]:
     """Decode `count` records from `position` on; return (the records as `record_class`, next position).
 
-    `base_offset` and `base_timestamp` are those of the batch; `appended_at` is the timestamp of all records,
-    or None if each has its own.
+    `base_offset` and `base_timestamp` come from the batch header; `appended_at` is the timestamp of all
+    records, or None if each has its own.
 
     Raises:
-        IndexError: the bytes end within a record.
+        IndexError: the bytes end inside a record.
         CorruptRecordError: a record does not follow the format.
     """
     timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME

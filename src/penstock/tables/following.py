@@ -74,7 +74,7 @@ class TopicFollower:
         self._look_at = self._loop.time() + self._look_every_s
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Wait for records, and return all fetched parts since the last call; empty after `stop`.
+        """Wait for records; return the parts of partitions fetched since the last call, none after `stop`.
 
         Raises:
             KafkaError: a broker refuses a request.

@@ -54,19 +54,19 @@ from penstock.tables.mirroring.settings import shared_settings
 log = logger_named("penstock.tables")
 
 STEP_BYTES_MAX = 32 << 20
-"""Size of the batches after which a transaction is committed; the last batch may exceed it."""
+"""Bytes of batches after which a transaction is committed; the last batch may exceed the limit."""
 
 STEP_S_MAX = 5.0
-"""Duration after which a transaction is committed; brokers abort transactions after a minute by default."""
+"""Seconds after which a transaction is committed; brokers abort transactions after a minute by default."""
 
 ANOTHER_MS = 100.0
 """Milliseconds that a transaction waits for the next batch if the source has more records."""
 
 CHECK_EVERY_S = 1.0
-"""Interval at which an idle copy checks that both topics still have the same topic ids."""
+"""Interval in seconds at which an idle copy checks that the topic ids of both topics are unchanged."""
 
 TRIM_EVERY_S = 60.0
-"""Interval at which records that retention has removed from the target are removed from the offset maps."""
+"""Interval in seconds at which offsets that retention removed in the target are removed from the maps."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """Defaults of the source's consumer; `source_config` overrides them."""
@@ -75,7 +75,7 @@ RECORD_BYTES_MAX = 128 << 20
 """Default ``max.request.size`` of the producer: large, because the source has accepted these records."""
 
 FENCED = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
-"""Names of the errors after which another producer has the transactional id."""
+"""Names of the errors which mean that another producer has taken over the transactional id."""
 
 NOT_COPIED = ("min.insync.replicas", "confluent.", "penstock.")
 """Names or prefixes of topic settings that are not copied, because they depend on the brokers."""
@@ -162,7 +162,7 @@ class TopicMirror:
         self._edges: dict[int, tuple[int, int]] = {}
         """First and end offset of each target partition at the last `move_groups`."""
         self._firsts: dict[int, int] = {}
-        """With `keep_offsets`: the source's first offsets at which target partitions have yet to begin."""
+        """With `keep_offsets`: the source's first offsets, at which empty target partitions have to begin."""
         self._ends_of_target: dict[int, int] = {}
         """With `keep_offsets`: end offsets of target partitions after all batches that were sent."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
@@ -405,7 +405,7 @@ class TopicMirror:
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
-        """Return (partition, next batch) for the open transaction; at the end of the source, None at once."""
+        """Return (partition, next batch) for the open transaction; do not wait at the end of the source."""
         is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
         return self._next_copy(ANOTHER_MS if is_due else 0)
 
@@ -416,7 +416,7 @@ class TopicMirror:
         counts: dict[int, int],
         sent: _Sent,
     ) -> None:
-        """Send batches up to the limits of one transaction; fill `positions`, record `counts` and `sent`."""
+        """Send batches up to the limits of one transaction; add to `positions`, `counts` and `sent`."""
         deadline = time.monotonic() + STEP_S_MAX
         size = 0
         for tp, copy in copies:
@@ -464,7 +464,7 @@ class TopicMirror:
         return end
 
     def _go_on_behind_others(self) -> bool:
-        """Set the positions behind the records that another copy of the same name has written to the target.
+        """Move the positions past the records that another copy of the same name has written to the target.
 
         Return True if there are such records. For a target that keeps offsets.
         """
@@ -659,7 +659,7 @@ class TopicMirror:
         log.warning("%s has %d partitions now, and all are copied", self.topic, count)
 
     def _begin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Start to copy these partitions, at their committed positions or else at their first offsets."""
+        """Start to copy `partitions`, at their committed positions or else at their first offsets."""
         committed = self._admin.list_group_offsets(self.name)
         first = self._consumer.beginning_offsets(partitions)
         self._ends |= dict(self._consumer.end_offsets(partitions))

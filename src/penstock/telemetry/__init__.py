@@ -1,1 +1,1 @@
-"""Metrics that clients push to brokers (KIP-714), as bytes of OpenTelemetry's protocol and as points."""
+"""Metrics that clients push to brokers (KIP-714): as OpenTelemetry's bytes, and as `Point` objects."""

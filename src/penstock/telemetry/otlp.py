@@ -31,7 +31,8 @@ from penstock.common.protobuf import (
 from penstock.telemetry.points import Labels, MetricKind, Point
 
 FIELDS_MAX = 50_000
-"""The most Protobuf fields in one push: some 2,000 points with two labels each, read in 30 to 50 ms."""
+"""The maximum number of Protobuf fields in one push: some 2,000 points with two labels each, read in 30 to 50
+ms."""
 
 _DELTA, _CUMULATIVE = 1, 2
 
@@ -48,7 +49,7 @@ def read_metrics(
 ) -> Pushed:
     """Return the contents of a MetricsData message.
 
-    `between` is called after each resource, so that a thread can pause there and let other threads run.
+    The function `between` is called after each resource. It can pause the thread to let other threads run.
 
     Raises:
         ProtobufError: the bytes are not a MetricsData message.

@@ -13,11 +13,11 @@ class MetricKind(Enum):
     """The meaning of a metric's value: a gauge, a total, or the growth since the last push."""
 
     GAUGE = "gauge"
-    """The current value."""
+    """The metric is a current value."""
     DELTA = "delta"
-    """The growth of a sum since the last push."""
+    """The metric is the growth of a sum since the last push."""
     TOTAL = "total"
-    """A sum since the start of the client."""
+    """The metric is a sum since the start of the client."""
 
 
 class Point(NamedTuple):

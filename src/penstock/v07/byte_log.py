@@ -6,8 +6,8 @@
 - After an unclean stop, the last segment is truncated after its last complete message with a correct
 checksum.
 
-Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. The log does not look at
-messages; `append` gets what `message_set.judge` has accepted.
+Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. The log does not parse
+messages; `append` gets message sets that `message_set.judge` has accepted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HOUR_MS = 3_600_000
 
 
 class OffsetOutOfRange(DecodeError):
-    """A byte offset that the log does not have: it is removed already, or not written yet."""
+    """The log does not have the requested byte offset: it is removed already, or not written yet."""
 
 
 class ByteLogConfig(NamedTuple):
@@ -87,7 +87,7 @@ def segment_starts(directory: str) -> list[int]:
 
 
 class ByteLog:
-    """One log, open for appending. `directory` is created if necessary.
+    """The log of one partition, open for appending. `directory` is created if necessary.
 
     Raises:
         StorageError: the directory cannot be used, or a segment is missing between two others.
@@ -135,7 +135,7 @@ class ByteLog:
 
     @property
     def end(self) -> int:
-        """The end offset for readers; bytes behind it are not flushed yet."""
+        """The end offset for readers, in bytes. Bytes after it are not flushed yet."""
         return self._readable
 
     @property
@@ -246,7 +246,7 @@ class ByteLog:
         self._flushed_at_ms = now_ms
 
     def maintain(self, *, now_ms: int) -> None:
-        """Flush if `flush_ms` have passed since the last flush, and remove segments by retention."""
+        """Flush if `flush_ms` have passed since the last flush, and remove expired segments."""
         # After the clock was put back, ages are unknown: what waits is flushed now.
         if not 0 <= now_ms - self._flushed_at_ms < self._config.flush_ms:
             self.flush(now_ms=now_ms)
@@ -263,7 +263,7 @@ class ByteLog:
     def _remove_where(self, is_old: Callable[[_Segment], bool]) -> None:
         """Remove the oldest segments for which `is_old` is True.
 
-        If all are removed, an empty segment that begins at the end of the log replaces them.
+        If all segments are removed, an empty segment that begins at the end of the log replaces them.
         """
         while is_old(self._segments[0]):
             if len(self._segments) == 1:

@@ -32,12 +32,12 @@ from penstock.v07.wire import (
 )
 
 DEFAULT_TIMEOUT_S = 30.0
-"""`socket.timeout.ms` of the 0.7 clients."""
+"""The default timeout in seconds: `socket.timeout.ms` of the 0.7 clients."""
 
 FRAME_BYTES_MAX = 1 << 30
 
 REUSED_BYTES_MIN = 256 << 10
-"""The least size of responses that reuse memory; smaller ones get new memory."""
+"""The minimum size in bytes of responses that reuse memory; smaller ones get new memory."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -110,7 +110,7 @@ class Connection07:
 
     @property
     def address(self) -> str:
-        """The broker in messages: "Kafka 0.7 broker host:port"."""
+        """The broker as text for messages: "Kafka 0.7 broker host:port"."""
         return f"Kafka 0.7 broker {self.host}:{self.port}"
 
     def first_due(self) -> tuple[int, str] | None:
@@ -169,7 +169,7 @@ class Connection07:
         return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
 
     def offsets(self, part: OffsetsPart) -> list[int]:
-        """Request offsets of segments from before a time (OFFSETS); return them newest first.
+        """Request the offsets of segments from before a time (OFFSETS), and return them, newest first.
 
         Raises:
             NetworkError: as `fetch`; also if no such partition can exist: the broker then closes the
@@ -195,7 +195,7 @@ class Connection07:
 
     @contextlib.contextmanager
     def _used(self, request: str | None = None) -> Iterator[None]:
-        """Hold the lock on the socket for the block; `first_due` returns `request` meanwhile, if not None."""
+        """Hold the lock on the socket during a ``with`` block. Meanwhile, `first_due` returns `request`."""
         self._lock.acquire()
         try:
             if request is not None:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 MESSAGE_BYTES_MAX = 1_000_000
-"""`max.message.size`: the producer refuses larger messages, which a broker would drop silently."""
+"""The maximum message size in bytes (`max.message.size`): the producer refuses larger messages, which a
+broker would drop silently."""
 
 READ_RETRIES = 3
-"""`zk.read.num.retries` of Kafka 0.7: how often brokers are read again if ZooKeeper lists none."""
+"""The number of times that the list of brokers is read again if ZooKeeper lists none: `zk.read.num.retries`
+of Kafka 0.7."""
 
 
 class Producer07:
@@ -90,8 +92,8 @@ class Producer07:
 
         Raises:
             EncodeError: a payload is larger than brokers accept.
-            NetworkError: there is no broker for a topic, or the connection broke. It is then unknown whether
-                earlier messages have arrived.
+            NetworkError: there is no broker for a topic, or the connection broke, so that earlier messages
+                may or may not have arrived.
         """
         by_broker: dict[BrokerAddress, list[ProducePart]] = {}
         for (topic, key), payloads in groups.items():
@@ -137,7 +139,10 @@ class Producer07:
 def _connect(
     hosts: str, session_timeout_ms: int, connection_timeout_ms: int, digest: str | None
 ) -> KazooClient:
-    """Connect to ZooKeeper. A function of its own: in the class, an argument hides the module `zookeeper`."""
+    """Connect to ZooKeeper.
+
+    It is a separate function because in the class an argument hides the module `zookeeper`.
+    """
     return zookeeper.connect(
         hosts,
         session_timeout_ms=session_timeout_ms,

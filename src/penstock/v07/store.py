@@ -13,11 +13,14 @@ from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
 from penstock.v07.wire import Error, FetchPart, OffsetsPart, ProducePart
 
 Found = tuple[Error, FileRegion | bytes | None]
-"""The result of fetching one partition: (error code, message set or None)."""
+"""The result of fetching one partition: error code, and message set or None."""
 
 
 class Store(Protocol):
-    """Stores and returns message sets. Any PenstockError that a method raises ends the connection."""
+    """The interface of an object that stores and returns message sets for a server.
+
+    Any PenstockError that a method raises ends the connection.
+    """
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
         """Return `part` with a random partition if it has none; create the topic if it is missing."""
@@ -41,7 +44,7 @@ class Store(Protocol):
 
 
 class LocalLogStore:
-    """The local logs of a 0.7 broker as the store of a server."""
+    """A store for a 0.7 server that keeps message sets in local logs."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics

@@ -33,17 +33,17 @@ _ILLEGAL = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 class InvalidTopic(DecodeError):
-    """A topic name that no 0.7.2 broker accepts."""
+    """The topic name is one that no 0.7.2 broker accepts."""
 
 
 class WrongPartition(DecodeError):
-    """A partition that the topic does not have on this broker."""
+    """The topic does not have the requested partition on this broker."""
 
 
 class Topics:
-    """All logs below one directory.
+    """Opens and manages the logs of all topics below one directory.
 
-    `created` is called with the name of each topic that is created here.
+    `created` is called with the name of each topic that is created.
 
     Raises:
         StorageError: the directory cannot be used.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 ANY_PARTITION = -1
-"""The partition in a PRODUCE for which the broker picks one at random."""
+"""The partition number in a PRODUCE request with which the broker picks a partition at random."""
 
 COUNT_MAX = 0x7FFF
-"""The most partitions in one MULTIFETCH or MULTIPRODUCE request."""
+"""The maximum number of partitions in one MULTIFETCH or MULTIPRODUCE request."""
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -35,7 +35,7 @@ _RESPONSE = Struct(">ih")
 
 
 class RequestType(IntEnum):
-    """The type of a request: the int16 after its length."""
+    """The type of a request: the int16 that follows the request's length field."""
 
     PRODUCE = 0
     FETCH = 1
@@ -85,7 +85,7 @@ class FetchPart(NamedTuple):
 
 
 class OffsetsPart(NamedTuple):
-    """A question for up to `count_max` offsets from before `time_ms` (or `LATEST_TIME`, `EARLIEST_TIME`)."""
+    """A request for up to `count_max` offsets from before `time_ms` (or `LATEST_TIME`, `EARLIEST_TIME`)."""
 
     topic: str
     partition: int

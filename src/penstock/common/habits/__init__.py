@@ -1,1 +1,1 @@
-"""Names and arguments of other clients, and what to type here: read only after a mistake was made."""
+"""Advice for users of other Kafka clients about names and arguments: read only after a mistake."""

@@ -19,7 +19,7 @@ def refuse_name(
     *,
     place: str = "penstock",
 ) -> NoReturn:
-    """Raise the error for a `name` that a package does not have, with advice from the section `place`.
+    """Raise the error for a `name` that a package lacks, with advice from the section `place` of the table.
 
     `unknown_name` is `penstock.errors.UnknownNameError`. It is an argument because `penstock.errors` imports
     this module.

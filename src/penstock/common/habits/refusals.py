@@ -1,4 +1,4 @@
-"""The errors for a name, an argument or a statement that does not exist, with advice on what to type.
+"""The errors for a name, an argument or a statement that does not exist, with advice what to type.
 
 This module is imported only after a mistake, when speed does not matter.
 """
@@ -26,7 +26,7 @@ def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> Unk
 def wrong_call(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError | None:
-    """Return the error for arguments that do not fit the signature of `call`, or None if they fit."""
+    """Return the error for arguments that do not fit the signature of `call`; None if the arguments fit."""
     signature = inspect.signature(call)
     try:
         signature.bind(*arguments, **keywords)

@@ -1,4 +1,4 @@
-"""The table of habits: what users of other Kafka clients type, and what to type here.
+"""The advice table: names that users of other Kafka clients type, and their equivalents in Penstock.
 
 The files ``*.txt`` beside this module hold the table. A line ``[Producer]`` begins the section of that class,
 a line ``[Producer.send]`` the section of that method's arguments; the name `*` has the advice for too many
@@ -21,7 +21,7 @@ FILES = ("clients.txt", "options.txt", "commands.txt")
 
 
 def advice(place: str, name: str) -> str | None:
-    """Return what to type in place of `name`, or None if the table does not have it.
+    """Return what to type instead of `name`, or None if the table does not have `name`.
 
     `place` is the section: a class, ``Class.method``, or another section of the table. If a method's section
     lacks the name, the section ``arguments`` is searched, which applies to all methods.

@@ -22,20 +22,21 @@ from penstock.common.operating_system import REUSE_ADDRESS, descriptor_limits, r
 logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
-"""File descriptors that connections leave free for log segments; a quarter of the limit if that is less."""
+"""The number of file descriptors that connections leave free for log segments; a quarter of the limit if that
+is less."""
 
 DESCRIPTORS_WANTED = 1 << 20
 """The highest soft limit to set. Some systems have hard limits of a thousand million, and child processes may
 loop over all possible descriptors."""
 
 AT_ONCE = 64
-"""The most connections that are accepted in a row, before the event loop does other work."""
+"""The maximum number of connections that are accepted in a row, before the event loop does other work."""
 
 REFUSED_MAX = 1000
-"""The most refused connections that stay open for a while; beyond that, the oldest of them is closed."""
+"""The maximum number of refused connections that stay open for a while; beyond that, the oldest is closed."""
 
 RETRY_S = 0.5
-"""The seconds between checks for free file descriptors."""
+"""The interval in seconds between checks for free file descriptors."""
 
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
@@ -56,7 +57,7 @@ def raise_descriptor_limit() -> int:
 
 
 class AcceptGate(Protocol):
-    """Decides when an acceptor may accept connections."""
+    """Decides when an acceptor may accept connections, for example within limits on connections."""
 
     def wait_s(self) -> float:
         """Count a new connection; return the seconds for which it has to wait."""
@@ -68,7 +69,7 @@ class AcceptGate(Protocol):
         """
 
     def refuse_s(self, address: str) -> float:
-        """Return 0 to accept a connection from `address`, or the seconds after which to close it."""
+        """Return 0 to accept a connection from `address`, else the seconds after which to close it again."""
 
     def enter(self) -> None:
         """Count a connection as accepted."""
@@ -178,7 +179,7 @@ class Acceptor:
             self._pause("an error of the broker")
 
     def _pass(self, connection: socket.socket, address: str) -> bool:
-        """Accept a connection, or hold it until the gate allows it; return False if it is held."""
+        """Accept a connection, or hold it until the gate allows it. Return False if it was not accepted."""
         if self._gate is None:
             self._begin(connection)
             return True
@@ -316,7 +317,7 @@ def streaming(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
     limit_bytes: int,
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """Return a factory of protocol objects: `serve` handles each connection in a task of its own."""
+    """Return a factory of asyncio protocol objects. `serve` handles each connection in a separate task."""
 
     def make() -> asyncio.BaseProtocol:
         reader = asyncio.StreamReader(limit=limit_bytes, loop=loop)

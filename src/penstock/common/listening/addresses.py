@@ -1,7 +1,7 @@
 """IP addresses as text in a canonical form, so that equal addresses are equal texts.
 
 A socket that listens on ``[::]`` names IPv4 clients ``::ffff:127.0.0.1``; Java writes the address ``::1`` as
-``0:0:0:0:0:0:0:1``. Rules, quotas, limits and logs compare and print texts.
+``0:0:0:0:0:0:0:1``. Access rules, quotas, limits and logs compare and print the canonical texts.
 """
 
 from __future__ import annotations

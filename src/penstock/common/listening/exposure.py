@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class _Bound(Protocol):
-    """A bound socket, or the object that asyncio has for one."""
+    """A bound socket, or asyncio's wrapper of one."""
 
     def getsockname(self) -> Any: ...
 

@@ -23,7 +23,7 @@ logger = logger_named("penstock.broker")
 
 
 class Served(ABC):
-    """A service that runs on a thread from `start` to `close`. A `with` block calls both."""
+    """A service that runs on a thread from `start` to `close`. A `with` block calls both methods."""
 
     _thread: ServingThread
     _holds_records = True
@@ -35,7 +35,7 @@ class Served(ABC):
 
     @abstractmethod
     def start(self) -> Self:
-        """Start serving; return when clients can connect. Does nothing if it runs already."""
+        """Start serving; return when clients can connect. Does nothing if the service runs already."""
 
     @abstractmethod
     def close(self) -> None:
@@ -80,7 +80,9 @@ class ServingThread:
         return self._loop if self.is_running else None
 
     def start(self, name: str) -> None:
-        """Start the thread with this name; return when `serving()` is entered. Does nothing if it runs.
+        """Start the thread with this name; return when `serving()` is entered.
+
+        Does nothing if the thread runs.
 
         Raises:
             BaseException: the exception that `serving()` has raised when it was entered.
@@ -95,7 +97,7 @@ class ServingThread:
         self._raise_failure()
 
     def stop(self) -> None:
-        """Leave `serving()` and wait for the thread to end. Does nothing if it does not run.
+        """Leave `serving()` and wait for the thread to end. Does nothing if the thread does not run.
 
         Raises:
             BaseException: the exception that `serving()` has raised when it was left, or that has ended the

@@ -43,7 +43,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
     def judged(self, values: pa.Array) -> tuple[Mapping[str, pa.Array], Mapping[int, str]]:
-        """Return (columns as from `of`, errors by the index of the row that does not fit).
+        """Return (the columns that `of` returns, a dict from indices of rows that do not fit to errors).
 
         A row does not fit if it is no JSON object, or if a field has another type than its
         column. A value that is null fits.

@@ -47,7 +47,7 @@ class RegisteredFields:
 
         Raises:
             ConfigError: the arguments do not fit each other.
-            RegistryError, NetworkError: the registry cannot be asked for schemas to which `schema` refers.
+            RegistryError, NetworkError: the registry does not return the schemas to which `schema` refers.
             DecodeError: the schema is not valid in that format.
         """
         self._arguments = (value_format, registry, schema)
@@ -60,7 +60,7 @@ class RegisteredFields:
         self._is_record = pa.types.is_struct(kind)
         fields = list(kind) if self._is_record else [pa.field(WHOLE_COLUMN, kind)]
         self._names = column_names_of([field.name for field in fields], {ERROR_COLUMN})
-        """The field of the schema that each column shows, by column name."""
+        """A dict from column names to the fields of the schema that these columns show."""
         by_name = {field.name: field for field in fields}
         own = [by_name[field].with_name(column) for column, field in self._names.items()]
         self.schema = pa.schema(
@@ -75,7 +75,7 @@ class RegisteredFields:
         """Return the columns `columns` made from a batch of records.
 
         Raises:
-            RegistryError, NetworkError: the registry cannot be asked.
+            RegistryError, NetworkError: the registry refuses a request, or does not answer.
         """
         decoded: dict[str, pa.Array] = {}
         if any(name not in COLUMN_NAMES for name in columns):
@@ -122,7 +122,7 @@ def registered_format(topic: str, registry: str | Mapping[str, object] | Finder)
     """Return the format of a topic's values, by the newest schema of its subject; None without a schema.
 
     Raises:
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the registry refuses a request, or does not answer.
     """
     found = newest_version(client_of(registry), topic_subject(topic))
     return None if found is None else _FORMAT_OF_TYPE.get(found.schema.type)
@@ -140,7 +140,7 @@ def registered_fields(
 
     Raises:
         ConfigError: there is neither a schema nor a registry that has one.
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the registry refuses a request, or does not answer.
         DecodeError: the schema is not valid in that format.
     """
     if schema is None:

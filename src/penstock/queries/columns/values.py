@@ -30,7 +30,7 @@ FORMATS = ("bytes", "text", "json", "cloudevents", *REGISTERED)
 
 
 class Shape(Protocol):
-    """The columns of a data set, and their conversion from batches of records."""
+    """The interface of a conversion from batches of records to the columns of a data set."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -71,7 +71,7 @@ class JsonFields:
     def __init__(self, fields: pa.Schema, *, is_text: bool) -> None:
         self._records = RecordsShape(is_text=is_text)
         self._names = column_names_of(fields.names)
-        """The field of the JSON objects that each column shows, by column name."""
+        """A dict from column names to the fields of the JSON objects that these columns show."""
         self._fields = fields
         own = [fields.field(name).with_name(column) for column, name in self._names.items()]
         self.schema = pa.schema([*self._records.schema, *own])
@@ -147,7 +147,7 @@ def shape_of(
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
-    """Return fields by their column names: the field's name, or ``value_<name>`` if that column exists.
+    """Return a dict from column names to fields: the field's name, or ``value_<name>`` if that is taken.
 
     SQL ignores case, so names that differ only in case get numbers. `others` are the names of existing
     columns besides those of records.

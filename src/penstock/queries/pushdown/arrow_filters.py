@@ -24,25 +24,25 @@ DEPTH_MAX = 200
 
 
 class ColumnField(NamedTuple):
-    """A column of the data set, by its name."""
+    """A reference in a filter to a column of the data set."""
 
     name: str
 
 
 class Nested(NamedTuple):
-    """A field inside a struct column; has only the column's name."""
+    """A reference in a filter to a field inside a struct column; has only the column's name."""
 
     column: str
 
 
 class Literal(NamedTuple):
-    """A literal value in an expression."""
+    """A literal value in a filter."""
 
     value: object
 
 
 class FunctionCall(NamedTuple):
-    """A function call in an expression, with its arguments and options."""
+    """A function call in a filter, with its arguments and options."""
 
     function: str
     arguments: tuple[object, ...]

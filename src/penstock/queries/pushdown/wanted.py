@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
-"""Columns clip timestamps at this value. A comparison with a later time allows no conclusion."""
+"""The limit to which columns clip timestamps, in microseconds; comparisons beyond it select all records."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Wanted:
         )
 
     def both(self, other: Wanted) -> Wanted:
-        """Return the intersection of the two sets, for ``and``."""
+        """Return the intersection of this set and another one, for ``and``."""
         return Wanted(
             _both(self.partitions, other.partitions),
             max(self.offset_min, other.offset_min),
@@ -63,7 +63,7 @@ class Wanted:
         )
 
     def either(self, other: Wanted) -> Wanted:
-        """Return the smallest `Wanted` that contains both sets, for ``or``."""
+        """Return the smallest `Wanted` that contains this set and another one, for ``or``."""
         if self.is_nothing or other.is_nothing:
             return other if self.is_nothing else self
         return Wanted(

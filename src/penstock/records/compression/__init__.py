@@ -1,4 +1,4 @@
-"""Compression codecs of record batches, and the budget that limits what may be decompressed."""
+"""Compression codecs of record batches, and the budget that limits decompression."""
 
 from __future__ import annotations
 

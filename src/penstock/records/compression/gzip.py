@@ -15,8 +15,8 @@ from penstock.records.compression.ratios import GZIP_RATIO_MAX
 MAGIC = b"\x1f\x8b\x08"
 
 _PIECE_BYTES = 16 * 1024
-"""The size in bytes of the pieces that zlib gets. At the end of a member, zlib copies the rest of the piece:
-small pieces keep that copy small."""
+"""The size in bytes of the input chunks for zlib. At the end of a member, zlib copies the unused part of
+the chunk: small chunks keep that copy small."""
 
 
 def compress(data: memoryview, level: int | None, _: bool) -> bytes:
@@ -31,7 +31,7 @@ def begins(head: bytes, _: memoryview) -> bool:
 
 
 def size_max(data: memoryview) -> int:
-    """Return the size that the last member states (modulo 4 GiB), or the greatest possible size if less."""
+    """Return the size in the last member's trailer (modulo 4 GiB), or the maximum possible size if less."""
     if len(data) < 18:
         raise CorruptRecordError(f"a gzip member has at least 18 bytes, not {len(data)}")
     return min(int.from_bytes(data[-4:], "little"), GZIP_RATIO_MAX * len(data))
@@ -46,8 +46,8 @@ def decompress_into(data: memoryview, target: memoryview) -> int:
 def decompress(data: memoryview, limit_bytes: int) -> memoryview:
     """Decompress gzip data of one or several members, at most `limit_bytes`.
 
-    A single member is decompressed in one call if the size that it states is right; otherwise zlib
-    decompresses one member after the other.
+    A single member is decompressed in one call if the size in its trailer is correct; otherwise zlib
+    decompresses one member after another.
     """
     import cramjam
 

@@ -43,7 +43,7 @@ def compress(data: memoryview, level: int | None, broken_checksum: bool) -> byte
 
 
 class _Frame:
-    """The positions of the blocks of one lz4 frame. Its checksums and content size are not read."""
+    """The positions of the blocks of one lz4 frame. The frame's checksums and content size are not read."""
 
     __slots__ = ("block_size_max", "blocks", "end", "linked")
 

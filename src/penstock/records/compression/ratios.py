@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 GZIP_RATIO_MAX = 1032
-"""Deflate encodes at most 258 bytes in two bits."""
+"""The maximum ratio of gzip: deflate encodes at most 258 bytes in two bits."""
 
 SNAPPY_RATIO_MAX = 22
-"""A reference to 64 earlier bytes takes three bytes."""
+"""The maximum ratio of snappy: a reference to 64 earlier bytes takes three bytes."""
 
 LZ4_RATIO_MAX = 255
-"""Each further byte of a long match's length has the value 255, and stands for 255 repeated bytes."""
+"""The maximum ratio of lz4: each further byte of a long match's length has the value 255, for 255 repeated
+bytes."""
 
 ZSTD_BLOCK_BYTES = 128 * 1024
 ZSTD_RATIO_MAX = ZSTD_BLOCK_BYTES // 4
-"""A block of four bytes can stand for 128 KiB of one repeated byte."""
+"""The maximum ratio of zstd: a block of four bytes can encode 128 KiB of one repeated byte."""
 
 RATIO_MAX = (1, GZIP_RATIO_MAX, SNAPPY_RATIO_MAX, LZ4_RATIO_MAX, ZSTD_RATIO_MAX)
 """The greatest ratio of each codec, indexed by the codec's number in the attributes of a batch."""

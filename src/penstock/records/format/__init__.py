@@ -1,1 +1,1 @@
-"""The byte format of batches: header fields, varints, checksums, and spans of records and keys."""
+"""The byte format of batches: header fields, varints, checksums, and positions of records and keys."""

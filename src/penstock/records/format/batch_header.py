@@ -1,7 +1,8 @@
-"""The header of a record batch of magic 2: its fields, bits and positions; read, check and change them.
+"""The header of a record batch of magic 2: its fields, bits and positions, and functions for them.
 
 Only this module defines the positions and sizes of the header's fields: the kernels, the log, the broker's
-validation and the client's producer take them from here. Imports nothing that is slow to load.
+validation and the client's producer import them from this module. The module imports nothing that is slow to
+load.
 
 Layout: protocol definition of KIP-98. All numbers are big-endian. The first 17 bytes (offset, length, and
 a magic at position 16) are common to batches and to the messages of magic 0 and 1.
@@ -39,7 +40,8 @@ LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
-"""Position of the attributes. The checksum covers the bytes from here to the end of the batch."""
+"""The position of the attributes in a batch. The checksum covers the bytes from there to the end of the
+batch."""
 LAST_OFFSET_DELTA_POSITION = 23
 BASE_TIMESTAMP_POSITION = 27
 MAX_TIMESTAMP_POSITION = 35
@@ -47,12 +49,12 @@ PRODUCER_ID_POSITION = 43
 RECORD_COUNT_POSITION = 57
 
 MESSAGE_CRC_POSITION = 12
-"""Position of the checksum of a message of magic 0 or 1, which covers all bytes after the checksum."""
+"""The position of the checksum in a message of magic 0 or 1, which covers all bytes after the checksum."""
 MESSAGE_ATTRIBUTES_POSITION = 17
 MESSAGE_TIMESTAMP_POSITION = 18
-"""Position of the timestamp of a message of magic 1; magic 0 has none."""
+"""The position of the timestamp in a message of magic 1; magic 0 has no timestamp."""
 MESSAGE_LENGTH_MIN = 14
-"""The smallest value of the length field of a message of magic 0; that of magic 1 is 8 greater."""
+"""The minimum of the length field of a message of magic 0; for magic 1 the minimum is 8 higher."""
 
 HEADER_BYTES = _HEADER.size
 """Size in bytes of a batch header, which precedes the first record: 61."""
@@ -61,13 +63,14 @@ LENGTH_EXTRA_BYTES = 12
 """Number of bytes of a batch, or of a message of magic 0 or 1, that its length field does not count."""
 
 ENTRY_BYTES = _ENTRY.size
-"""Size in bytes of the beginning that batches and messages share, magic included: 17."""
+"""The size in bytes of the first fields, up to the magic, that batches and messages have in common: 17."""
 
 LENGTH_MIN = {0: MESSAGE_LENGTH_MIN, 1: MESSAGE_LENGTH_MIN + 8, 2: HEADER_BYTES - LENGTH_EXTRA_BYTES}
-"""The smallest value of the length field of a batch or message, by magic."""
+"""The minimum of the length field of a batch or message, indexed with the magic."""
 
 RECORD_BYTES_MIN = 7
-"""Size of the smallest record: length, attributes, 2 deltas, 2 lengths, header count; 1 byte each."""
+"""The size of the smallest record in bytes: length, attributes, 2 deltas, 2 lengths and header count, with
+1 byte each."""
 
 CODEC_MASK = 0x07
 LOG_APPEND_BIT = 0x08
@@ -95,7 +98,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The codec number (attribute bits 0-2); an unknown one is an error only when records are read."""
+        """The codec number (attribute bits 0-2). An unknown number is an error only when records are read."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -132,9 +135,9 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record, or -1 if the batch has none.
+        """The sequence number of the last record, or -1 if the batch has no sequence numbers.
 
-        The sequence after 2^31 - 1 is 0.
+        The sequence number after 2^31 - 1 is 0.
         """
         if self.base_sequence < 0:
             return -1
@@ -142,14 +145,14 @@ class BatchHeader(NamedTuple):
 
 
 _new = tuple.__new__
-"""Creates a `BatchHeader` from a tuple of its fields, without checking their number."""
+"""A function that creates a `BatchHeader` from a tuple of its fields, without checking their number."""
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read the header of the batch of magic 2 that begins at `position`.
 
     Raises:
-        CorruptRecordError: the bytes end too early, the magic is not 2, or a count is impossible.
+        CorruptRecordError: the bytes are too few, the magic is not 2, or a count is impossible.
     """
     try:
         header = _new(BatchHeader, _HEADER.unpack_from(buffer, position))
@@ -171,7 +174,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def split_batches(buffer: Buffer) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, magic) of every whole batch, or message of magic 0 or 1, in `buffer`.
 
-    Ends without an error at a partial batch at the end: a fetch response may be cut anywhere.
+    Stops without an error before a partial batch at the end, because a fetch response may end anywhere.
 
     Raises:
         CorruptRecordError: an unknown magic, or a length too small for it.
@@ -191,10 +194,10 @@ def split_batches(buffer: Buffer) -> Iterator[tuple[int, int, int]]:
 
 
 def verify_crc(buffer: Buffer, start: int, end: int) -> None:
-    """Compare the checksum of the batch in `buffer[start:end]` with its bytes.
+    """Verify the checksum of the batch in `buffer[start:end]`.
 
     Raises:
-        CorruptRecordError: they differ.
+        CorruptRecordError: the checksum does not match the bytes.
     """
     if end - start < HEADER_BYTES or start < 0 or end > memoryview(buffer).nbytes:
         raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
@@ -276,7 +279,7 @@ def pack_header(
     base_sequence: int,
     last_offset_delta: int | None = None,
 ) -> None:
-    """Write the header, with a checksum of 0, in front of the records that `batch` already holds.
+    """Write the header, with a checksum of 0, into `batch`, before the records already in it.
 
     Raises:
         EncodeError: a number does not fit into its field.

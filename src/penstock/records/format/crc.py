@@ -1,6 +1,6 @@
 """The two checksums of Kafka's record formats: CRC-32C and CRC-32.
 
-CRC-32C (Castagnoli) guards batches of magic 2, CRC-32 (IEEE, zlib's) the messages of magic 0 and 1.
+Batches of magic 2 have a CRC-32C (Castagnoli), messages of magic 0 and 1 a CRC-32 (IEEE, as in zlib).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _load() -> Callable[[Any], int]:
-    """Return the checksum function of the library `crc32c`, loading only its extension module.
+    """Load only the extension module of the library `crc32c`; return its checksum function.
 
     The library's package reads the metadata of installed distributions and builds a command line when it is
     imported, which takes longer than all other imports of a client.

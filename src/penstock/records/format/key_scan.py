@@ -1,8 +1,8 @@
-"""Find the keys and the byte spans of the records of a batch of magic 2, for compaction.
+"""Finds the key and the byte range of each record in a batch of magic 2, for compaction.
 
-Values and headers are skipped: compaction copies the bytes of a record that it keeps. Imports nothing that
-is slow to load: compaction runs in brokers. `penstock.records.kernels.key_scanner` chooses a compiled
-version.
+Values and headers are skipped: compaction copies the bytes of a record that it keeps. The module imports
+nothing that is slow to load, because compaction runs in brokers. `penstock.records.kernels.key_scanner`
+chooses a compiled version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.records.format.varint import read_unsigned
 
 
 class RecordSpan(NamedTuple):
-    """The byte span of one record in a batch, and the fields that compaction needs."""
+    """The byte range of one record in a batch, and the fields of the record that compaction needs."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class RecordSpan(NamedTuple):
 
 
 def scan_keys(data: bytes, count: int) -> list[RecordSpan]:
-    """Return the spans of the `count` records that `data` holds back to back.
+    """Return a `RecordSpan` for each of the `count` consecutive encoded records in `data`.
 
     Raises:
         CorruptRecordError: a record does not fit into its length, or bytes are left after the last one.

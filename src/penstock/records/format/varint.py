@@ -1,4 +1,4 @@
-"""Varints as records hold them: seven bits a byte, the least significant first, zig-zag for signed numbers.
+"""Varints as in records: seven bits per byte, the least significant first, zig-zag for signed numbers.
 
 Pure Python, for the row API and the broker; `kernels` has compiled versions.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from penstock.errors import CorruptRecordError
 
 SHORT_MAX = 1 << 13
-"""Numbers from 0 to below this limit have their encoding in `short_varints`."""
+"""The exclusive upper limit of the numbers whose encodings `short_varints` contains, from 0 on."""
 
 TEN_BYTES = 70
-"""The bits of a varint that is limited by its ten bytes only. 64 bits need as many."""
+"""The maximum bits of a varint that is only limited to ten bytes, as many as 64-bit numbers need: 7 × 10."""
 
 
 def encode_varint(number: int) -> bytes:
@@ -29,7 +29,7 @@ _short: list[bytes] = []
 
 
 def short_varints() -> list[bytes]:
-    """Return the encoded varints of 0 to 8191, and as the last element (index -1) that of -1."""
+    """Return a list of the varints for 0 to 8191; its last element (index -1) is the varint for -1."""
     if not _short:
         one_byte = bytes(range(0, 0x80, 2))
         lower = bytes(range(0x80, 0x100, 2))
@@ -66,6 +66,6 @@ def read_unsigned(data: bytes | bytearray | memoryview, position: int, bits: int
 
 
 def read_varint(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint; return (number, next position). Raises the errors of `read_unsigned`."""
+    """Read a zig-zag varint; return (number, next position). Errors: as in `read_unsigned`."""
     result, position = read_unsigned(data, position, bits)
     return (result >> 1) ^ -(result & 1), position

@@ -1,12 +1,12 @@
-"""Choose the compiled version of each kernel, or the Python function if there is none.
+"""Chooses the compiled version of each kernel, or the Python function if there is none.
 
 A kernel is a plain function of arrays and integers. `tools/generate_kernels.py` translates all of them to C;
-the build of the package compiles that as the module `penstock._kernels` if it finds a C compiler. Without
-the module, or with ``PENSTOCK_PURE_PYTHON=1``, the Python functions run: slower, with the same results,
-which the tests compare.
+the build of the package compiles this C code to the module `penstock._kernels` if it finds a C compiler.
+Without the module, or with ``PENSTOCK_PURE_PYTHON=1``, the Python functions run: slower, with the same
+results, which the tests compare.
 
-The primitives here are the memory accesses of kernels. Every caller has checked its positions: compiled code
-does not check again, unless it was compiled with ``CHECK_BOUNDS`` for the tests.
+The small functions in this module are the memory accesses of kernels. Every caller has checked its positions.
+Compiled code checks them only if it was compiled with ``CHECK_BOUNDS``, for tests.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _Array = TypeVar("_Array", bound="NDArray[Any]")
 _UNSIGNED = (1 << 64) - 1
 
 KERNELS: list[Callable[..., Any]] = []
-"""Every kernel that was defined, uncompiled, in the order of the imports."""
+"""The Python functions of all kernels, in the order of the imports."""
 
 
 COMPILED = LIBRARY is not None
-"""Whether kernels are compiled."""
+"""True if kernels are compiled, False if they run as Python functions."""
 
 
 def library_name(function: Callable[..., Any]) -> str:
@@ -43,7 +43,7 @@ def library_name(function: Callable[..., Any]) -> str:
 
 
 def kernel(function: _Function) -> _Function:
-    """Return the compiled version of `function`, which runs without the GIL, or else `function`."""
+    """Decorate a kernel: return its compiled version, which runs without the GIL, or else `function`."""
     KERNELS.append(function)
     twin: _Function = getattr(LIBRARY, library_name(function), function)
     return twin
@@ -55,32 +55,32 @@ def pointer(array: _Array) -> _Array:
 
 
 def byte_at(data: Bytes, position: int) -> int:
-    """Return the byte at `position`."""
+    """Return the byte at `position` of an array."""
     return int(data[position])
 
 
 def int_at(numbers: Int32s, index: int) -> int:
-    """Return the 32-bit number at `index`."""
+    """Return the 32-bit number at `index` of an array."""
     return int(numbers[index])
 
 
 def word_at(data: Bytes, position: int) -> int:
-    """Return the eight bytes at `position` as one signed little-endian number."""
+    """Return the eight bytes at `position` of an array as one signed little-endian number."""
     return int.from_bytes(data[position : position + 8].tobytes(), "little", signed=True)
 
 
 def first_marked(marks: int) -> int:
-    """Return the index (0-7) of the first byte of a word whose top bit is set; one must be set."""
+    """Return the index (0-7) of the first byte in a word with a set top bit; such a byte must exist."""
     return ((marks & -marks).bit_length() - 1) >> 3
 
 
 def put_byte(target: Bytes, position: int, value: int) -> None:
-    """Store `value` as the byte at `position`."""
+    """Store `value` as the byte at `position` of an array."""
     target[position] = value
 
 
 def put_int(numbers: Int32s, index: int, value: int) -> None:
-    """Store `value` as the 32-bit number at `index`."""
+    """Store `value` as the 32-bit number at `index` of an array."""
     numbers[index] = value
 
 
@@ -110,28 +110,28 @@ def leading_zeros(number: int) -> int:
 
 
 def double_bits(number: int, size: int) -> int:
-    """Return the bits of `number` as a floating-point number of `size` bytes: eight or four."""
+    """Return the bits of `number` as a float of `size` bytes: eight or four."""
     if size == 8:
         return int(np.array([number], dtype=np.int64).astype(np.float64).view(np.int64)[0])
     return int(np.array([number], dtype=np.int64).astype(np.float32).view(np.uint32)[0])
 
 
 def widened(bits: int) -> int:
-    """Convert the bits of a four-byte floating-point number to the bits of the equal eight-byte one."""
+    """Convert the bits of a 32-bit float to the bits of the equal 64-bit float."""
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return int(np.array([bits], dtype=np.uint32).view(np.float32).astype(np.float64).view(np.int64)[0])
 
 
 def bytes_of(arrays: Sequence[Bytes], index: int) -> Bytes:
-    """Return the array of bytes at `index` of `arrays`."""
+    """Return the byte array at `index` of the list `arrays`."""
     return arrays[index]
 
 
 def ints_of(arrays: Sequence[Int32s], index: int) -> Int32s:
-    """Return the array of 32-bit numbers at `index` of `arrays`."""
+    """Return the array of 32-bit numbers at `index` of the list `arrays`."""
     return arrays[index]
 
 
 def wrap64(number: int) -> int:
-    """Return `number`, which may be one of numpy's, wrapped to a signed 64-bit number."""
+    """Return `number`, a Python or numpy integer, wrapped to a signed 64-bit number."""
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,12 +1,12 @@
 """The kernels that decode batches: list batches, find the fields of every record, copy bytes into columns.
 
-Functions of arrays and integers, nothing else; failures are codes, which the callers `decode` and `encode`
-turn into errors. Two rules keep them safe as compiled code: every length read from the data is compared with
-the bytes that are left before it is used, and every caller makes the arrays large enough for the result.
-Several calls fill one set of arrays: `state` holds the next row and how much of each array is used.
+Kernels are functions of arrays and integers only; failures are codes, which the callers `decode` and `encode`
+convert to errors. Two rules keep them safe as compiled code: every length read from the data is compared with
+the number of remaining bytes before use, and every caller makes the arrays large enough for the result.
+Several calls fill one set of arrays: `state` has the next row and the used size of each array.
 
-"Ends" are Arrow's offsets: the bytes of a row are at `ends[row]` to `ends[row + 1]`. "At" is
-the position in the source where they were found; -1 stands for null.
+"Ends" are Arrow's offsets: the bytes of a row are at `ends[row]` to `ends[row + 1]`. "At" is the position of
+the row's bytes in the source, or -1 for null.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MAX31 = (1 << 31) - 1
 
 @kernel
 def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """Read a 32-bit varint; return (value, next position); the position is -1 if it is cut or too long."""
+    """Read a 32-bit varint; return (value, next position); position -1: incomplete or too long."""
     value = 0
     shift = 0
     while position < end and shift < 35:
@@ -76,7 +76,7 @@ def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """Read a 64-bit varint, as `read_unsigned` does. In compiled code, a set top bit makes it negative."""
+    """Read a 64-bit varint, as `read_unsigned` does. Compiled code returns a set top bit as a sign."""
     value = 0
     shift = 0
     while position < end and shift < 70:
@@ -93,11 +93,11 @@ def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def short_unsigned(data: Bytes, position: int, size: int) -> tuple[int, int]:
-    """Read a varint of up to three bytes without a bounds check for each; return (value, next position).
+    """Read a varint of up to three bytes with one bounds check; return (value, next position).
 
     If the varint is longer, or fewer than three bytes of `data` are left, the position returned is -1 -
-    position, and the caller calls `read_unsigned`: a call with an array inside the hot loop costs more than
-    the whole record.
+    position, and the caller calls `read_unsigned`: this function avoids the call in the hot loop, where a
+    call with an array costs more than the whole record.
     """
     if position + 3 > size:
         return 0, -1 - position
@@ -128,12 +128,12 @@ def read_int(data: Bytes, position: int, size: int) -> int:
 def walk_batches(
     data: Bytes, position: int, group_bytes: int, first_offset: int, end_offset: int, table: Ints, state: Ints
 ) -> int:
-    """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
+    """List the batches of magic 2 from `position` on in a table, until it is full or after `group_bytes`.
 
     Batches without records, or wholly outside first_offset..end_offset, are left out, except control batches
-    before first_offset, which may end a transaction. Returns OK (there may be more: call again with the
-    rest), DONE (end of the data, a partial batch, or end_offset), LEGACY (a message of magic 0 or 1 comes
-    next) or an error code. `state` holds the position of the walk.
+    before first_offset, which may end a transaction. Returns OK (there may be more batches: call again), DONE
+    (end of the data, a partial batch, or end_offset), LEGACY (a message of magic 0 or 1 comes next) or an
+    error code. `state` has the position of the walk.
     """
     size = len(data)
     stop = position + group_bytes
@@ -221,10 +221,10 @@ def scan_records(
 ) -> int:
     """Copy the fields of every record of the listed batches; arrays without elements are not filled.
 
-    A key or value is copied as soon as it is found, while its bytes are in the first-level cache; its mark
-    is 1, or 0 for null. Rows outside first_offset..end_offset are left out. Returns OK, FULL (the columns
-    need KEY_ROOM and VALUE_ROOM bytes for the next record: call again with more room), or the code of the
-    error in the batch at line `state[FAILED_LINE]`.
+    A key or value is copied as soon as it is found, while its bytes are in the first-level cache. The array
+    `marks` gets 1 for it, or 0 for null. Rows outside first_offset..end_offset are left out. Returns OK, FULL
+    (the columns need KEY_ROOM and VALUE_ROOM bytes for the next record: call again with more room), or the
+    code of the error in the batch at line `state[FAILED_LINE]`.
     """
     size = len(data)
     row = state[ROWS]
@@ -370,8 +370,9 @@ def scan_messages(
 ) -> int:
     """Find the fields of runs of uncompressed messages of magic 0 and 1, as `scan_records` does for batches.
 
-    A line of the table is a run: BASE_OFFSET is added to every offset, MAGIC is the magic all of them
-    must have (-1: any), and if ATTRIBUTES has the log-append bit, TIME is the timestamp of every record.
+    A line of the table describes a run of messages: BASE_OFFSET is added to every offset, MAGIC is the magic
+    that all messages must have (-1: any), and if ATTRIBUTES has the log-append bit, TIME is the timestamp of
+    every record.
     """
     row = state[ROWS]
     key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
@@ -518,7 +519,7 @@ def scan_headers(
 
 @kernel
 def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target: Bytes) -> None:
-    """Copy the bytes of entries first..last from their positions in `data` to their places in `target`."""
+    """Copy the bytes of entries first..last from their positions in `data` into `target`, one by one."""
     for entry in range(first, last):
         position = int(at[entry])
         if position >= 0:
@@ -528,6 +529,6 @@ def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target:
 
 @kernel
 def scale(numbers: Ints, factor: int, limit: int, target: Ints) -> None:
-    """Multiply each number by `factor`, one beyond `limit` to either side cut to it before."""
+    """Limit each number to the range from -`limit` to `limit`, then multiply it by `factor`."""
     for index in range(len(numbers)):
         target[index] = min(max(numbers[index], -limit), limit) * factor

@@ -1,8 +1,8 @@
 """The kernels that encode batches: find the size of each record and the end of each batch, then write.
 
-The rules are those of `decode_kernels`: arrays and integers, checks in the callers. A column that is absent
-has empty arrays and is null in every row; an empty bitmap means no nulls. `rows` selects and orders the rows
-to write; if empty, all rows are written.
+The rules are those of `decode_kernels`: arguments are arrays and integers, and callers check them. A column
+that is absent has empty arrays and is null in every row; an empty bitmap means no nulls. `rows` selects and
+orders the rows to write; if empty, all rows are written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def varint_size(number: int) -> int:
 
 @kernel
 def put_varint(target: Bytes, position: int, number: int) -> int:
-    """Write a signed number as a zig-zag varint; return the position behind it."""
+    """Write a signed number as a zig-zag varint; return the position after it."""
     rest = (number << 1) ^ (number >> 63)
     while rest & ~0x7F:
         put_byte(target, position, (rest & 0x7F) | 0x80)
@@ -56,7 +56,7 @@ def put_varint(target: Bytes, position: int, number: int) -> int:
 
 @kernel
 def bit_at(bitmap: Bytes, bit: int) -> int:
-    """Return the bit `bit` of an Arrow bitmap: 0 or 1."""
+    """Return bit number `bit` of an Arrow bitmap: 0 or 1."""
     return (byte_at(bitmap, bit >> 3) >> (bit & 7)) & 1
 
 
@@ -83,8 +83,8 @@ def plan_batches(
 ) -> int:
     """Divide the rows from `state[NEXT]` on into batches, until the table is full.
 
-    A batch is as large as `batch_bytes_max` allows, and has at least one record. The size of every
-    record's body goes to `bodies`. Returns -1, or the row of a record that is too large for any batch.
+    A batch is as large as `batch_bytes_max` allows, and has at least one record. The size of every record's
+    body is written to `bodies`. Returns -1, or the row of a record that is too large for any batch.
     """
     has_key, all_keys = len(key_ends) > 0, len(key_validity) == 0
     has_value, all_values = len(value_ends) > 0, len(value_validity) == 0
@@ -184,7 +184,7 @@ def write_batches(
 ) -> int:
     """Write the records of planned batches from `position` on, leaving room for each batch's header.
 
-    Returns the position behind the last record.
+    Returns the position after the last record.
     """
     has_key, all_keys = len(key_ends) > 0, len(key_validity) == 0
     has_value, all_values = len(value_ends) > 0, len(value_validity) == 0

@@ -1,7 +1,7 @@
 """The kernel that writes records as lines of JSON: escaped text, and base64 for bytes that are not UTF-8.
 
-The rules are those of `decode_kernels`: arrays and integers, checks in the callers. The target has room for
-`line_bytes_max` of every row.
+The rules are those of `decode_kernels`: arguments are arrays and integers, and callers check them. The target
+has room for the maximum bytes of a line in every row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ COMMA = 0x2C
 
 # What is in the table `ESCAPES` for a byte.
 PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
-"""As it is; a backslash and a letter; a backslash, u and four digits; the beginning of more than one byte."""
+"""The kinds of bytes in JSON: written as it is; as a backslash and a letter; as a backslash, u and four
+digits; part of a longer UTF-8 character."""
 
 
 def _escapes() -> Bytes:
-    """Return a table of 512: how to escape each byte, then the letter of each short escape."""
+    """Return a table of 512 bytes: the kind of escape for each byte, then the letters of short escapes."""
     table = np.zeros(512, dtype=np.uint8)
     table[:32] = LONG
     table[128:256] = WIDE
@@ -46,18 +47,18 @@ HEADERS = np.frombuffer(b',"headers":[', dtype=np.uint8).copy()
 HEADERS_BASE64 = np.frombuffer(b'],"headers_base64":[', dtype=np.uint8).copy()
 
 LINE_BYTES = 256
-"""More than what a line has besides its head, its key, its value and its headers."""
+"""An upper limit of the bytes of a line besides its head, its key, its value and its headers."""
 
 HEADER_BYTES = 32
-"""More than the punctuation of one header, in both of its forms."""
+"""An upper limit of the bytes of punctuation for one header, as text and as base64 together."""
 
 GROWTH = 8
-"""A byte becomes six at most, and a third more than one in base64."""
+"""An upper limit of output bytes per input byte: at most six as an escape, and four thirds more in base64."""
 
 
 @kernel
 def put_number(target: Bytes, at: int, number: int) -> int:
-    """Write a number in decimal digits; return the position behind it."""
+    """Write a number in decimal digits; return the position after it."""
     if number < 0:
         put_byte(target, at, 0x2D)
         at += 1
@@ -82,7 +83,7 @@ def put_number(target: Bytes, at: int, number: int) -> int:
 
 @kernel
 def sequence_size(data: Bytes, at: int, end: int) -> int:
-    """Return the size of the UTF-8 character at `at`, or minus the number of bytes that are invalid there.
+    """Return the size of the UTF-8 character at `at`, or the negative number of invalid bytes there.
 
     The invalid bytes are the longest beginning of a character, as in Unicode (3.9, "U+FFFD Substitution of
     Maximal Subparts") and in Python's ``errors="replace"``.
@@ -117,7 +118,7 @@ def sequence_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_text(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
-    """Write bytes as a JSON string; return the position behind it, negative if they are not all UTF-8."""
+    """Write bytes as a JSON string; return the position after it, negated if any are not UTF-8."""
     is_exact = True
     put_byte(target, at, QUOTE)
     at += 1
@@ -170,7 +171,7 @@ def put_text(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
 
 @kernel
 def put_base64(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
-    """Write bytes as a JSON string of base64 (RFC 4648, section 4); return the position behind it."""
+    """Write bytes as a JSON string of base64 (RFC 4648, section 4); return the position after it."""
     put_byte(target, at, QUOTE)
     at += 1
     position = begin
@@ -193,7 +194,7 @@ def put_base64(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int
 
 @kernel
 def put_literal(target: Bytes, at: int, literal: Bytes) -> int:
-    """Write bytes unchanged; return the position behind them."""
+    """Write bytes unchanged; return the position after them."""
     copy_bytes(target, at, literal, 0, literal.size)
     return at + literal.size
 
@@ -209,7 +210,7 @@ def put_field(
     end: int,
     is_null: int,
 ) -> int:
-    """Write a key or value as text, and as base64 too if it is not UTF-8; return the position behind it."""
+    """Write a key or value as text, and as base64 too if it is not UTF-8; return the position after it."""
     at = put_literal(target, at, name)
     if is_null:
         return put_literal(target, at, NULL)
@@ -233,9 +234,9 @@ def put_headers(
     value_bits: Bytes,
     value_bit: int,
 ) -> int:
-    """Write headers `first` to before `last` as JSON; return the position behind them.
+    """Write headers `first` to before `last` as JSON; return the position after them.
 
-    Names and values alternate. Those that are not UTF-8 are written as base64 too.
+    Names and values alternate. A name or value that is not UTF-8 is written in base64, too.
     """
     is_exact = True
     at = put_literal(target, at, HEADERS)
@@ -300,7 +301,7 @@ def put_lines(
     """Write rows `first` to before `last`, one line each; return the number of bytes written.
 
     `head` comes before the offset. `kinds` has the text between offset and timestamp for each timestamp type
-    from -1 on; `kind_ends` has the end of each text.
+    from -1 on; `kind_ends` has the end positions of these texts.
     """
     at = 0
     for row in range(first, last):

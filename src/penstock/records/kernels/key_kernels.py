@@ -1,4 +1,4 @@
-"""Compiled version of `penstock.records.format.key_scan`, for compactions large enough to load numpy."""
+"""The compiled version of `penstock.records.format.key_scan`, for large compactions. It needs numpy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX63 = (1 << 63) - 1
 
 @kernel
 def find_keys(data: Bytes, count: int, table: Ints) -> int:
-    """Fill one line of `table` for each of the records that `data` holds back to back.
+    """Fill one line of `table` for each of the consecutive encoded records in `data`.
 
-    Returns the index of the first record that does not fit its length, `count` if bytes are left
-    behind the last record, and -1 if all is well. A null key is at position -1.
+    Returns the index of the first record that does not fit its length, `count` if bytes are left after the
+    last record, and -1 if there is no error. A null key is at position -1.
     """
     size = len(data)
     end = 0
@@ -65,7 +65,7 @@ def find_keys(data: Bytes, count: int, table: Ints) -> int:
 
 
 def scan_keys(data: bytes, count: int) -> list[RecordSpan]:
-    """Return the spans of the `count` records that `data` holds back to back, by the compiled kernel.
+    """Return a `RecordSpan` for each of the `count` records in `data`, with the compiled kernel.
 
     Raises:
         CorruptRecordError: the records do not fit their lengths.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from penstock.records.format.key_scan import RecordSpan, scan_keys
 
 Scanner = Callable[[bytes, int], list[RecordSpan]]
-"""A function of the records of a batch, back to back, and their number, that returns their spans."""
+"""A function that takes the consecutive encoded records of a batch and their number, and returns a
+`RecordSpan` for each."""
 
 
 def fast_scanner() -> Scanner:

@@ -1,8 +1,9 @@
 """The kernels that convert messages of magic 0 and 1 to records of magic 2, and back.
 
-Each record goes from one buffer to the other in one step, checksum included. A loop stops before a message
-that it cannot convert; its caller converts that one in Python, and raises the errors. The rules are those of
-`decode_kernels`: every length is compared with the bytes that are left, and targets are large enough.
+Each record is converted from one buffer to the other in one step, checksum included. A loop stops before a
+message that it cannot convert; its caller converts this message in Python, and raises the errors. The rules
+are those of `decode_kernels`: every length is compared with the number of remaining bytes, and targets are
+large enough.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ FIRST_OFFSET, LAST_OFFSET, LATEST, KEPT, SIZE, MESSAGES_TO = range(6)
 LOWER_STATE_SIZE = 6
 
 RECORD_GROWTH = 7
-"""How many bytes a record of magic 2 is longer than the message of magic 0 that it was, at most."""
+"""The maximum number of bytes by which a record of magic 2 is longer than the message of magic 0 from
+which it was converted."""
 
 MESSAGE_GROWTH = 34
-"""How many bytes a message of magic 1 is longer than the record of magic 2 that it was, at most."""
+"""The maximum number of bytes by which a message of magic 1 is longer than the record of magic 2 from
+which it was converted."""
 
 _TIME_LIMIT = 1 << 62
 _MAX32 = 0xFFFFFFFF
@@ -99,7 +102,7 @@ def crc32_of(data: Bytes, start: int, end: int) -> int:
 
 @kernel
 def put_big(target: Bytes, position: int, number: int, size: int) -> int:
-    """Write a big-endian number of `size` bytes; return the position behind it."""
+    """Write a big-endian number of `size` bytes; return the position after it."""
     shift = 8 * (size - 1)
     for index in range(size):
         put_byte(target, position + index, (number >> (shift - 8 * index)) & 0xFF)
@@ -119,9 +122,10 @@ def raise_messages(
 ) -> int:
     """Convert uncompressed messages from `position` on to records of magic 2, appended to `target`.
 
-    Stops before a message that is not whole, is compressed, is damaged, has another magic than `magic_only`
-    (-1: any up to 1) or exceeds `count_max`. If the wrapper has a log-append time, `wrapper_time`
-    is the time of all messages of magic 1, else it is below -1. Returns how many messages were converted.
+    Stops before a message that is incomplete, is compressed, is damaged, has another magic than `magic_only`
+    (-1: any up to 1) or exceeds `count_max`. If the wrapper has a log-append time, `wrapper_time` is the time
+    of all messages of magic 1; otherwise `wrapper_time` is below -1. Returns the number of converted
+    messages.
     """
     count = int(state[COUNT])
     before = count
@@ -210,8 +214,8 @@ def lower_records(
 ) -> int:
     """Convert the records of a batch of magic 2, uncompressed in `data`, to messages of `magic` 0 or 1.
 
-    Records below `first_offset` are left out; headers are dropped. `base_time` is the time of all records if
-    `appended`. Offsets count from that of the first record if `is_relative`. Returns 0, or 1 if the
+    Records below `first_offset` are left out; headers are dropped. If `appended`, `base_time` is the time of
+    all records. If `is_relative`, offsets count from the offset of the first record. Returns 0, or 1 if the
     records do not follow the format or times have more than 62 bits.
     """
     to = 0
@@ -312,7 +316,7 @@ def lower_records(
 
 @kernel
 def behind_headers(data: Bytes, position: int, end: int) -> int:
-    """Return the position behind the headers of a record, or -1 if they do not follow the format."""
+    """Return the position after the headers of a record, or -1 if they do not follow the format."""
     number, position = read_unsigned(data, position, end)
     if position < 0 or number & 1 or (number >> 1) > (end - position) >> 1:
         return -1

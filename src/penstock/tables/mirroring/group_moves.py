@@ -159,7 +159,7 @@ class GroupMoves:
         return found
 
     def _that_are_ours(self, group: str, moves: Sequence[Move]) -> list[Move]:
-        """Return the moves to commit, unless the group consumes in the target; note them for `_write`."""
+        """Store and return the moves to commit, without offsets in the target that others have committed."""
         there = self._there(group, [move.partition for move in moves])
         ours: list[Move] = []
         for move in moves:

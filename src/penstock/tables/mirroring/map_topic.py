@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 log = logger_named("penstock.tables")
 
 MAP_BYTES_MAX = 64 << 20
-"""Largest size of the packed maps of one topic, in memory and in the target; the oldest runs are dropped."""
+"""Most bytes of the packed maps of one topic, in memory and in the target; then the oldest runs are dropped.
+"""
 
 READ_BYTES_MAX = 2 * MAP_BYTES_MAX
 """Largest size of the maps to read: more than a copy writes (`MAP_BYTES_MAX`, and its maps' last chunks)."""
@@ -191,7 +192,7 @@ class MapTopic:
         self._drop(partition, self.maps[partition].forget_before(target))
 
     def note_move(self, group: str, partition: int, offsets: list[int]) -> bool:
-        """Store the copy's last commits for a group; return False if `GROUP_OFFSETS_MAX` are stored."""
+        """Store the offsets last committed for a group; return False if `GROUP_OFFSETS_MAX` are stored."""
         if len(self.moved) >= GROUP_OFFSETS_MAX and (group, partition) not in self.moved:
             return False
         self.moved[group, partition] = kept = offsets[-REMEMBERED:]

@@ -1,4 +1,4 @@
-"""The metadata of a copy's committed position: both topic ids, and the ends of the copy's offset map."""
+"""The metadata of a copy's committed position: source and target topic id, and bounds of the offset map."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def topic_id_bytes(topic_id: str | None) -> bytes:
 
 
 class CopyNote(NamedTuple):
-    """The ids of source and target topic of a copy, and the first and end offset of its offset map.
+    """The metadata that a copy commits with a position: both topic ids, and the bounds of its offset map.
 
-    An id is None if the broker has none (Kafka before 2.8); the map is None if another program or an
-    older release has written the note.
+    An id is None if the broker has none (Kafka before 2.8); the map is None if another program or an older
+    release has written the metadata.
     """
 
     source: str | None = None
@@ -49,14 +49,14 @@ class CopyNote(NamedTuple):
     map: tuple[int, int] | None = None
 
     def to_json(self) -> str:
-        """Return the note as the metadata of a committed offset, or "" if all fields are None."""
+        """Return this object as the metadata of a committed offset: JSON, or "" if all fields are None."""
         ids = {"source": self.source, "target": self.target} if self.source or self.target else {}
         found = ids if self.map is None else {**ids, "map": self.map}
         return json.dumps(found) if found else ""
 
     @classmethod
     def from_json(cls, text: str) -> CopyNote:
-        """Return the note in the metadata of a committed offset; an empty note for any other text."""
+        """Return the `CopyNote` in the metadata of a committed offset; an empty one for any other text."""
         try:
             found = json.loads(text)
             ids = found.get("source"), found.get("target")

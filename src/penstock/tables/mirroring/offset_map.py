@@ -138,7 +138,7 @@ class OffsetMap:
             yield self._open
 
     def chunks(self, since: int = 0) -> dict[int, bytes]:
-        """Return packed chunks by name: those with runs from source offset `since` on, always the last."""
+        """Return packed chunks by name: those with runs from source offset `since` on, and the last one."""
         if not self._open:
             return {}
         name = self._open[0].source

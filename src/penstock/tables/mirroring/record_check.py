@@ -177,13 +177,13 @@ def _note_only_in_target(check: PartitionCheck, record: Record[bytes, bytes], ru
 
 
 class _Walk:
-    """One pass over the runs of an offset map, by ascending offsets of the source and of the target."""
+    """One pass over an offset map in ascending order, to find a record's offset in the other log."""
 
     def __init__(self, runs: Iterator[OffsetRun]) -> None:
         self._runs = runs
         self._now: OffsetRun | None = next(runs, None)
         self._passed: deque[OffsetRun] = deque()
-        """Runs that the pass has left behind in the source, and perhaps not yet in the target."""
+        """Runs before the current position in the source, but perhaps not before that in the target."""
 
     def target_of(self, offset: int) -> int | None:
         """Return the target offset of a source record, or None if it is in no run."""

@@ -1,7 +1,7 @@
 """The brokers and topics in ZooKeeper, read again after every change.
 
-A watch of ZooKeeper fires once. Each watch here only notes that the data are out of date; the next call reads
-them again and sets a new watch, so that no change between two reads is missed.
+A watch of ZooKeeper fires once. Each watch of this module only marks the data as out of date. The next call
+reads the data again and sets a new watch, so that no change between two reads is missed.
 """
 
 from __future__ import annotations

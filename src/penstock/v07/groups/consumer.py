@@ -54,7 +54,7 @@ ZOOKEEPER_NAMES = {
 
 
 class GroupSettings(NamedTuple):
-    """The consumer's settings, with 0.7's defaults (0.7's names in parentheses if they differ)."""
+    """The consumer's settings, with 0.7's defaults (Kafka 0.7's names are in parentheses if they differ)."""
 
     autocommit_enable: bool = True
     autocommit_interval_ms: int = 10_000
@@ -188,7 +188,7 @@ class GroupConsumer07:
         """Return the next message of any stream, or None after `timeout_s` seconds or `close`.
 
         Raises:
-            KafkaError, DecodeError: a partition's error; its reading continues after a rebalance.
+            KafkaError, DecodeError: an error of one partition, which is read again after a rebalance.
         """
         if len(self.streams) == 1:
             return self.streams[0].get(timeout_s)
@@ -226,7 +226,7 @@ class GroupConsumer07:
     # --- the worker --------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
-        """Note a change of the session's state. Runs on kazoo's thread, which must not wait."""
+        """Record a change of the session's state. This method runs on kazoo's thread, which must not wait."""
         if state == "LOST":
             self._is_session_new = True
         elif state == "CONNECTED" and self._is_session_new:
@@ -265,7 +265,10 @@ class GroupConsumer07:
         )
 
     def _rebalance(self) -> bool:
-        """Release all partitions, and claim the new assignment; return False if others do not release it."""
+        """Release all partitions, and claim the new ones.
+
+        Return False if another member does not release one.
+        """
         for tries in range(self._settings.rebalance_retries_max):
             if self._closing.is_set():
                 return True
@@ -384,7 +387,7 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Return (offset to begin at, True if it is the committed one, False if by `autooffset_reset`).
+        """Return (offset to begin at, True if it is the committed offset, False if by `autooffset_reset`).
 
         The offset is None if the broker does not answer now: its fetcher then requests the offset again, and
         the fetchers of other brokers begin.

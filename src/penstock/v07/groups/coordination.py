@@ -17,8 +17,8 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
 PARTITIONS_MAX = STREAMS_MAX = 1 << 16
-"""The most partitions of a topic on one broker, and streams of a member, that are accepted: other programs
-write these numbers into ZooKeeper, and every member computes with them."""
+"""The maximum number of partitions of a topic on one broker, and of streams of a member, that is accepted:
+other programs write these numbers into ZooKeeper, and every member computes with them."""
 
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -98,10 +98,10 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
 
 
 def parse_count(data: bytes) -> int:
-    """Return the number of partitions that a node holds.
+    """Return the number of partitions in the data of a ZooKeeper node.
 
     Raises:
-        DecodeError: it is not a whole number, or more than a broker can have.
+        DecodeError: the data are not a whole number, or more than a broker can have.
     """
     count = parse_offset(data)
     if count > PARTITIONS_MAX:
@@ -110,10 +110,10 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_offset(data: bytes) -> int:
-    """Return the offset that a node holds.
+    """Return the offset in the data of a ZooKeeper node.
 
     Raises:
-        DecodeError: it is not a whole number of 64 bits.
+        DecodeError: the data are not a whole number of 64 bits.
     """
     text = data.decode("utf-8", "replace").strip()
     if not _is_number(text) or int(text) >= 1 << 63:
@@ -144,7 +144,7 @@ class StreamSubscription(NamedTuple):
         }
 
     def data(self) -> bytes:
-        """Return the subscription as the bytes of the member's node."""
+        """Return the subscription as the data of the member's ZooKeeper node."""
         if self.pattern is not None:
             sign = "!" if self.is_blacklist else "*"
             return f"{sign}{self.pattern_streams}{sign}{self.pattern}".encode()
@@ -169,7 +169,7 @@ def parse_pattern(text: str) -> str:
 
 
 def parse_subscription(data: bytes) -> StreamSubscription:
-    """Return the subscription in a member's node.
+    """Return the subscription in the data of a member's ZooKeeper node.
 
     Raises:
         DecodeError: the data have none of the three forms; the member is then ignored.

@@ -34,13 +34,15 @@ from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 logger = logger_named("penstock.v07")
 
 HELD_BYTES_MAX = 64 << 20
-"""Size of the decompressed messages of one fetch that are held at a time; one wrapper may exceed it."""
+"""The maximum size in bytes of one fetch's decompressed messages in memory at a time; one wrapper may exceed
+it."""
 
 MESSAGE_OVERHEAD_BYTES = 150
-"""The bytes that a message takes in memory besides its payload."""
+"""The number of bytes that a message takes in memory besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
-"""Largest size of a MULTIFETCH response, which is held in memory, unless a single message is larger."""
+"""The maximum size in bytes of a MULTIFETCH response, which is held in memory, unless a single message is
+larger."""
 
 
 class FetchTarget:
@@ -68,7 +70,7 @@ class FetchTarget:
         self.generation = generation
         self.is_proven = is_proven
         self.size_max = 0
-        """The fetch size for a message that is larger than the fetcher's `fetch_bytes`, else 0."""
+        """The fetch size in bytes for a message that is larger than the fetcher's `fetch_bytes`, else 0."""
 
 
 Reset = Callable[[Driver07, BrokerTopicPartition, PenstockError | None], int]
@@ -146,7 +148,7 @@ class Fetcher07:
             stream.fail(error)
 
     def _fetch_all(self) -> bool:
-        """Fetch from every partition once; return True if any bytes came."""
+        """Fetch from every partition once; return True if any bytes have arrived."""
         has_come = False
         for targets in self._requests():
             parts = [
@@ -184,7 +186,7 @@ class Fetcher07:
 
     @contextmanager
     def _only(self, target: FetchTarget) -> Iterator[None]:
-        """Pass an error of the block to the target's stream, and stop fetching only this target."""
+        """Pass an error of the ``with`` block to the target's stream, and stop fetching only this target."""
         try:
             yield
         except NetworkError:

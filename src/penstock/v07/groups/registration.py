@@ -97,7 +97,7 @@ class Registration:
     # --- the worker --------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
-        """Note a change of the session's state. Runs on kazoo's thread, which must not wait."""
+        """Record a change of the session's state. This method runs on kazoo's thread, which must not wait."""
         if state == "LOST":
             self._was_lost = True
             logger.warning("broker %d: the ZooKeeper session is lost", self.broker_id)
@@ -153,7 +153,7 @@ class Registration:
 async def registered(
     topics: Topics, settings: Settings, address: tuple[str, int]
 ) -> AsyncIterator[Registration]:
-    """Keep the broker at `address` registered for the length of the block.
+    """Keep the broker at `address` registered during a ``with`` block.
 
     Raises: as `Registration.start`.
     """

@@ -16,7 +16,7 @@ BrokerTopicPartition = tuple[str, BrokerPartition]
 
 
 ERRORS_KEPT = 100
-"""Most errors that wait for a `get`; if there are more, the oldest are dropped."""
+"""The maximum number of errors that wait for a `get`; beyond that, the oldest are dropped."""
 
 
 class ConsumedMessage(NamedTuple):
@@ -88,7 +88,7 @@ class Stream:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Close: `get` returns None from now on."""
+        """Close the stream: `get` returns None from now on."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

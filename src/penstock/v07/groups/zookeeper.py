@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 TICKS_S = 4.0
-"""Seconds by which the expiry of a session may be late: ZooKeeper checks sessions every 2 s by default."""
+"""The time in seconds by which the expiry of a session may be late: ZooKeeper checks sessions every 2 s by
+default."""
 
 
 def connect(
