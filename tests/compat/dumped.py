@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compat.peers import java, maven_classpath
-from penstock.broker.metadata.folding import RECORD_NAMES
-from penstock.broker.metadata.metadata_log import record_head
+from penstock.broker.metadata.metadata_log import record_class, record_head
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
 from penstock.broker.partitions.producers.producer_snapshots import decode
 from penstock.log.directory.metadata_snapshots import control_kind
@@ -180,10 +179,11 @@ def _decoded(message_class: type[Message], value: bytes, version_in: bytes) -> d
 
 def _metadata(value: bytes) -> dict[str, Any]:
     key, version, position = record_head(value)
-    name = RECORD_NAMES.get(key, "NoOpRecord")
-    message_class: type[Message] = getattr(messages, name)
+    message_class = record_class(key)
+    assert message_class is not None
     form = to_json(message_class.decode(value[position:], version), version)
-    return {"type": re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper(), "version": version, "data": form}
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", message_class.NAME).upper()
+    return {"type": name, "version": version, "data": form}
 
 
 def _versioned(message_class: type[Message], data: bytes, word: str) -> dict[str, Any]:

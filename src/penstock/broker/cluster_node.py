@@ -300,7 +300,7 @@ class ClusterNode:
         cluster.login_secret = shared.login_secret
         node = Node(config, store, clock, interceptors, cluster)
         node.membership = member.moves = ClusterCoordinators(node, member, shared)
-        member.begin(publisher, node, records, next_batch)
+        member.begin(publisher, node, next_batch)
         gate = ReplicationGate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
         node.view = MemberView(member.brokers, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)

@@ -10,9 +10,8 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.metadata.folding import FoldedMetadata
-from penstock.broker.metadata.image import METADATA_FEATURE
-from penstock.broker.metadata.metadata_log import MetadataLog, frame
+from penstock.broker.metadata.image import METADATA_FEATURE, ClusterImage
+from penstock.broker.metadata.metadata_log import MetadataLog, RecordReader, frame
 from penstock.broker.metadata.stores import open_disk_store, open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
@@ -405,16 +404,17 @@ def with_a_snapshot(directory: Directory) -> None:
     directory.append([changed(-1), changed(1)])
     setting = ConfigRecord(resource_type=2, resource_name="u", name="retention.ms", value="1234")
     directory.append([setting, ProducerIdsRecord(next_producer_id=4000)])
-    folded = FoldedMetadata()
+    image, reader = ClusterImage(), RecordReader()
     for _, batch, header in headers_behind_with_data(directory):
         if not header.is_control:
-            for row in decode_batch(batch, 0, len(batch), "x", 0):
-                folded.apply(row.value or b"")
+            rows = decode_batch(batch, 0, len(batch), "x", 0)
+            for record in reader.records(row.value or b"" for row in rows):
+                image.apply(record)
     write_snapshot(
         str(directory.log.parent),
         directory.offset,
         3,
-        folded.values(),
+        (frame(record, 30) for record in image.records()),
         quorum=QuorumVoters(),
         last_timestamp_ms=NOW_MS,
         now_ms=NOW_MS,

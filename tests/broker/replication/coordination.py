@@ -86,7 +86,7 @@ class CoordinatedNode(SimNode):
         self.purgatory = node.purgatory
         node.failures = Raising(world.clock.monotonic)
         node.membership = member.moves = ClusterCoordinators(node, member, world)
-        member.begin(publisher, node, records, next_batch)
+        member.begin(publisher, node, next_batch)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, ReplicationGate(member, selects_by_rack=False).intercept)
 

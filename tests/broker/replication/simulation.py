@@ -91,7 +91,7 @@ class SimNode:
         authority = RemoteAuthority(world.quorum, world, member, len(NODES))
         now_ms = world.clock.now_ms()
         publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
-        member.begin(publisher, self, records, next_batch)
+        member.begin(publisher, self, next_batch)
 
     def crash(self) -> None:
         if self.member is not None:

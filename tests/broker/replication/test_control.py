@@ -9,7 +9,6 @@ import pytest
 
 from for_each import for_each
 from penstock.broker.metadata.image import ClusterImage, Replicas
-from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
 from penstock.broker.replication.control.elections import ElectionKind, elect
 from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
@@ -106,8 +105,9 @@ class World:
     """A controller with three brokers, and one partition on all of them."""
 
     def __init__(self, **overrides: str) -> None:
-        self.image, self.brokers = ClusterImage(), BrokerStates()
-        self.controller = Controller(self.image, self.brokers, 9.0, Random(1))
+        self.image = ClusterImage()
+        self.brokers = self.image.brokers
+        self.controller = Controller(self.image, 9.0, Random(1))
         for node in (1, 2, 3):
             self.register(node, 10 + node)
         self.write(
@@ -132,7 +132,6 @@ class World:
     def write(self, records: list[Message]) -> None:
         for record in records:
             self.image.apply(record)
-            self.brokers.apply(record)
 
     def register(self, node: int, epoch: int, now_s: float = 0.0) -> None:
         registration = NodeRegistration(node, epoch, None, {"PLAINTEXT": ("127.0.0.1", node)})

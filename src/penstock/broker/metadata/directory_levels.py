@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.broker.metadata.folding import METADATA_FEATURE, FoldedMetadata
+from penstock.broker.metadata.image import METADATA_FEATURE, ClusterImage, metadata_level
 from penstock.broker.metadata.levels import LEVELS, OTHER_FEATURES_SINCE, features_at, level_of
-from penstock.broker.metadata.metadata_log import VOTERS_SINCE
+from penstock.broker.metadata.metadata_log import VOTERS_SINCE, RecordReader, frame
 from penstock.broker.metadata.takeover import MetadataRecords, check_takeover, metadata_of
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import ConfigError, DecodeError, StorageError
@@ -28,7 +28,13 @@ from penstock.log.directory.metadata_snapshots import (
 )
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, DataDirectory
 from penstock.model import TopicPartition
+from penstock.protocol.field_values import TOPIC_RESOURCE
+from penstock.protocol.messages.config_record import ConfigRecord
 
+SEGMENT_BYTES_MIN = 1_048_576
+"""The minimum of `segment.bytes`: Apache Kafka 4.0 and later do not start if a topic has less (KIP-1030)."""
+
+_SEGMENT_BYTES = "segment.bytes"
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
@@ -94,23 +100,56 @@ def set_level(path: str, release: str) -> DirectoryState:
     before, _, _ = _read(first)
     directory = DataDirectory(first, node_id=before.node_id)
     try:
-        _, folded, records = _read(first)
-        if folded.features.get(METADATA_FEATURE, 0) > level:
-            folded.lower(level, features_at(level))
+        _, image, records = _read(first)
+        if before.level > level:
+            lower(image, features_at(level))
         else:
-            folded.features = {**folded.features, **features_at(level)}
+            image.features |= features_at(level)
         if level >= OTHER_FEATURES_SINCE:
-            folded.raise_segments()
+            _raise_segments(image)
         if level < VOTERS_SINCE:
             records.quorum = QuorumVoters()
         elif records.quorum.voters is None:
             records.quorum = first_voters(f"{first}/{_METADATA}")
-        _write(first, folded, records, time.time_ns() // 1_000_000)
-        directory.broker_epoch = folded.broker_epoch(before.node_id)
+        _write(first, image, records, time.time_ns() // 1_000_000)
+        directory.broker_epoch = image.brokers.epoch_of(before.node_id)
         directory.close()
     finally:
         directory.abandon()
     return describe(path)
+
+
+def lower(image: ClusterImage, features: Mapping[str, int]) -> None:
+    """Lower `metadata.version` and the other features to `features`, the highest levels of a release.
+
+    Features that are not in it are removed. Registrations are removed as well, since they contain removed
+    features: every broker registers when it starts.
+    """
+    image.features = {
+        name: min(level, features[name]) for name, level in image.features.items() if name in features
+    }
+    image.brokers.by_id.clear()
+    image.controllers.clear()
+
+
+def _small_segments(image: ClusterImage) -> list[str]:
+    """Return the sorted names of the topics whose `segment.bytes` is below `SEGMENT_BYTES_MIN`."""
+    return sorted(
+        name for name, topic in image.topics.items() if _is_small(topic.overrides.get(_SEGMENT_BYTES, ""))
+    )
+
+
+def _is_small(text: str) -> bool:
+    return len(text) <= len(str(SEGMENT_BYTES_MIN)) and text.isdecimal() and int(text) < SEGMENT_BYTES_MIN
+
+
+def _raise_segments(image: ClusterImage) -> None:
+    """Raise `segment.bytes` of the topics in `small_segments` to the minimum of Apache Kafka 4.x."""
+    for topic in _small_segments(image):
+        least = str(SEGMENT_BYTES_MIN)
+        image.apply(
+            ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic, name=_SEGMENT_BYTES, value=least)
+        )
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
@@ -131,21 +170,22 @@ def write_snapshot_of(
     Raises:
         StorageError: the metadata cannot be read, or the snapshot cannot be written or read back.
     """
-    _, folded, records = _read(path, end_offset, between)
-    return _write(path, folded, records, now_ms)
+    _, image, records = _read(path, end_offset, between)
+    return _write(path, image, records, now_ms)
 
 
-def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: int) -> SnapshotFile:
+def _write(path: str, image: ClusterImage, records: MetadataRecords, now_ms: int) -> SnapshotFile:
     """Write a snapshot, read it back, and return its file.
 
     Raises:
         StorageError: the snapshot cannot be written, or its contents differ when read back.
     """
+    level = metadata_level(image.features)
     file = write_snapshot(
         f"{path}/{_METADATA}",
         records.end_offset,
         max(records.epoch, 0),
-        folded.values(),
+        (frame(record, level) for record in image.records()),
         quorum=records.quorum,
         last_timestamp_ms=now_ms,
         now_ms=now_ms,
@@ -157,8 +197,8 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
 
 def _read(
     path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
-) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
-    """Return the state of a directory below `end_offset`, with its metadata records.
+) -> tuple[DirectoryState, ClusterImage, MetadataRecords]:
+    """Return the state of a directory below `end_offset`, with its metadata.
 
     Raises:
         ConfigError: `path` is no data directory.
@@ -169,11 +209,16 @@ def _read(
     records = metadata_of(path, metadata, written_by_any=True) if os.path.isdir(metadata) else None
     if meta is None or records is None:
         raise ConfigError(f"{path} is no data directory with metadata; name one that a broker has written")
-    folded = FoldedMetadata()
-    try:
+
+    def values() -> Iterator[bytes]:
         for count, value in enumerate(records.values(end_offset)):
-            folded.apply(value)
             between(count)
+            yield value
+
+    image = ClusterImage()
+    try:
+        for record in RecordReader(is_strict=True).records(values()):
+            image.apply(record)
     except DecodeError as error:
         raise StorageError(f"the metadata of {path} cannot be read: {error}") from error
     was_clean = os.path.exists(f"{path}/{CLEAN_SHUTDOWN}")
@@ -181,9 +226,9 @@ def _read(
         meta.cluster_id,
         meta.node_id,
         meta.directory_id,
-        folded.features,
-        folded.topics,
+        image.features,
+        sorted(image.topics),
         was_clean,
-        folded.small_segments,
+        _small_segments(image),
     )
-    return state, folded, records
+    return state, image, records

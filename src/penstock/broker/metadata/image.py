@@ -1,22 +1,25 @@
 """`ClusterImage`: the state of a cluster that its metadata records describe, and nothing else.
 
-Topics with their ids and settings, partitions with their leaders and replicas, settings of brokers, groups
-and metrics subscriptions, quotas, features, and the producer ids that were reserved. Only
-`ClusterImage.apply` changes it, so that the same records always make the same image. One broker's part of
-it (logs, directories, typed settings) is in `penstock.broker.metadata.replica_manager`.
+Topics with their ids and settings, partitions with their leaders and replicas, registrations, settings of
+brokers, groups and metrics subscriptions, quotas, features, users and rights, and the producer ids that were
+reserved. Only `ClusterImage.apply` changes it, so that the same records always make the same image.
+
+What a type of record does to the state is decided here alone, in `_EFFECTS`. A running broker, the check of a
+directory before it is taken over, and the writer of snapshots all read the log into a `ClusterImage`;
+`ClusterImage.records` is the way back. One broker's part of the state (logs, directories, typed settings) is
+in `penstock.broker.metadata.replica_manager`. Records: KIP-631, KIP-858, KIP-966.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.broker.metadata.metadata_log import SECURITY_RECORDS
+from penstock.broker.metadata.brokers import BrokerStates
+from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.errors import StorageError
 from penstock.protocol.field_values import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.protocol.messages.clear_elr_record import ClearElrRecord
-from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -24,10 +27,14 @@ from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from penstock.broker.security.image import SecurityImage
     from penstock.protocol.message import Message
+    from penstock.protocol.messages.clear_elr_record import ClearElrRecord
+    from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
+    from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
 
 ALL_BROKERS = ""
 """The name of the broker resource whose settings are the defaults of all brokers (KIP-226)."""
@@ -121,23 +128,45 @@ class Replicas(NamedTuple):
     """Replicas that may lead without being in sync, because they have all committed records (KIP-966)."""
     last_known: tuple[int, ...] = ()
     """The last leader, if the partition has no leader and its ISR is empty."""
+    directories: tuple[bytes, ...] = ()
+    """The id of the directory of each assigned replica; empty if the records have none (KIP-858)."""
 
 
 class PartitionImage:
     """One partition: its leader, leader epoch and replicas. `leader` is -1 if the partition has none."""
 
-    __slots__ = ("epoch", "index", "leader", "leader_epoch", "replicas", "topic_id")
+    __slots__ = ("epoch", "index", "leader", "leader_epoch", "recovery", "replicas", "topic_id")
 
-    def __init__(
-        self, topic_id: bytes, index: int, replicas: Replicas, leader: int, leader_epoch: int, epoch: int = 0
-    ) -> None:
-        self.topic_id = topic_id
-        self.index = index
+    def __init__(self, record: PartitionRecord, replicas: Replicas) -> None:
+        self.topic_id = record.topic_id
+        self.index = record.partition_id
         self.replicas = replicas
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.epoch = epoch
+        self.leader = record.leader
+        self.leader_epoch = record.leader_epoch
+        self.epoch = record.partition_epoch
         """The partition epoch, which increases with every change."""
+        self.recovery = record.leader_recovery_state
+        """1 after an unclean election, until the leader has recovered; else 0."""
+
+    def record(self, level: int) -> PartitionRecord:
+        """Return the record that makes this partition, for a `metadata.version` level."""
+        assigned, in_sync, adding, removing, eligible, last_known, directories = self.replicas
+        has_elr = level >= ELIGIBLE_REPLICAS_SINCE and bool(eligible or last_known)
+        return PartitionRecord(
+            partition_id=self.index,
+            topic_id=self.topic_id,
+            replicas=list(assigned),
+            isr=list(in_sync),
+            removing_replicas=list(removing),
+            adding_replicas=list(adding),
+            leader=self.leader,
+            leader_recovery_state=self.recovery,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.epoch,
+            directories=list(directories) if level >= DIRECTORIES_SINCE else None,
+            eligible_leader_replicas=list(eligible) if has_elr else None,
+            last_known_elr=list(last_known) if has_elr else None,
+        )
 
 
 class TopicImage:
@@ -148,7 +177,7 @@ class TopicImage:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.id = topic_id
-        self.overrides: Mapping[str, str] = {}
+        self.overrides: dict[str, str] = {}
         self.partitions: list[PartitionImage] = []
 
 
@@ -168,6 +197,10 @@ class ClusterImage:
         """Quotas of clients, by entity and name of the quota."""
         self.features: dict[str, int] = {}
         """The level of each finalized feature."""
+        self.brokers = BrokerStates()
+        """The brokers that have registered."""
+        self.controllers: dict[int, RegisterControllerRecord] = {}
+        """The controllers that have registered, by node id: only Apache Kafka has any."""
         self.producer_ids_end = 0
         """The first producer id that no broker has reserved."""
         self._early_overrides: dict[str, dict[str, str]] = {}
@@ -184,6 +217,11 @@ class ClusterImage:
 
             self._security = SecurityImage()
         return self._security
+
+    @property
+    def has_security(self) -> bool:
+        """True if there have been ACL entries, SCRAM credentials or delegation tokens."""
+        return self._security is not None
 
     def check(self, records: Sequence[Message]) -> None:
         """Check that records fit the image before they are written.
@@ -243,57 +281,57 @@ class ClusterImage:
         """Apply a metadata record. Records of other types change nothing.
 
         Raises:
-            StorageError: the record would replace a topic by another one with the same name.
+            StorageError: the record would replace a topic by another one with the same name, or its partition
+                is not the next one of its topic.
         """
-        if isinstance(record, TopicRecord):
-            known = self.topics.get(record.name)
-            if known is not None and known.id != record.topic_id:
-                raise StorageError(
-                    f"the metadata log makes the topic {record.name} twice, with the ids {known.id.hex()} and"
-                    f" {record.topic_id.hex()}, and does not remove the first in between: it is damaged;"
-                    " begin with an empty directory, or with a copy from before"
-                )
-            topic = TopicImage(record.name, record.topic_id)
-            topic.overrides = self._early_overrides.pop(record.name, {})
-            self.topics[topic.name] = topic
-            self.topics_by_id[topic.id] = topic
-            self.folded_names[folded(topic.name)] = topic.name
-        elif isinstance(record, PartitionRecord):
-            self._apply_partition(record)
-        elif isinstance(record, PartitionChangeRecord):
-            self._apply_partition_change(record)
-        elif isinstance(record, ConfigRecord):
-            self._apply_config(record)
-        elif isinstance(record, ClientQuotaRecord):
-            self._apply_quota(record)
-        elif isinstance(record, RemoveTopicRecord):
-            removed = self.topics_by_id.pop(record.topic_id, None)
-            if removed is not None:
-                del self.topics[removed.name]
-                self.folded_names.pop(folded(removed.name), None)
-        elif isinstance(record, ProducerIdsRecord):
-            self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
-        elif isinstance(record, FeatureLevelRecord):
-            self.features[record.name] = record.feature_level
-            if not record.feature_level and record.name not in ON_UNLESS_NAMED:
-                del self.features[record.name]
-        elif isinstance(record, ClearElrRecord):
-            self._clear_eligible(record)
-        elif record.API_KEY in SECURITY_RECORDS:
-            self.security.apply(record)
+        effect = _EFFECTS.get(record.API_KEY)
+        if effect is not None:
+            effect(self, record)
 
-    def _apply_partition(self, record: PartitionRecord) -> None:
+    # --- topics ------------------------------------------------------------------------------------------
+
+    def _topic(self, record: TopicRecord) -> None:
+        known = self.topics.get(record.name)
+        if known is not None and known.id != record.topic_id:
+            raise StorageError(
+                f"the metadata log makes the topic {record.name} twice, with the ids {known.id.hex()} and"
+                f" {record.topic_id.hex()}, and does not remove the first in between: it is damaged;"
+                " begin with an empty directory, or with a copy from before"
+            )
+        topic = TopicImage(record.name, record.topic_id)
+        topic.overrides = self._early_overrides.pop(record.name, {})
+        self.topics[topic.name] = topic
+        self.topics_by_id[topic.id] = topic
+        self.folded_names[folded(topic.name)] = topic.name
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        removed = self.topics_by_id.pop(record.topic_id, None)
+        if removed is not None:
+            del self.topics[removed.name]
+            self.folded_names.pop(folded(removed.name), None)
+
+    def _partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id.get(record.topic_id)
-        if topic is None or record.partition_id != len(topic.partitions):
+        if topic is None:
             return
-        assigned, in_sync = tuple(record.replicas), tuple(record.isr)
-        moving = tuple(record.adding_replicas), tuple(record.removing_replicas)
-        eligible = tuple(record.eligible_leader_replicas or ()), tuple(record.last_known_elr or ())
-        replicas = self._shared(Replicas(assigned, in_sync, *moving, *eligible))
-        leader, epochs = record.leader, (record.leader_epoch, record.partition_epoch)
-        topic.partitions.append(PartitionImage(topic.id, record.partition_id, replicas, leader, *epochs))
+        index, count = record.partition_id, len(topic.partitions)
+        if index > count:
+            raise StorageError(
+                f"the metadata log makes partition {index} of topic {topic.name}, which has {count}: it is"
+                " damaged; begin with an empty directory, or with a copy from before"
+            )
+        replicas = Replicas(
+            tuple(record.replicas),
+            tuple(record.isr),
+            tuple(record.adding_replicas),
+            tuple(record.removing_replicas),
+            tuple(record.eligible_leader_replicas or ()),
+            tuple(record.last_known_elr or ()),
+            tuple(record.directories),
+        )
+        topic.partitions[index : index + 1] = [PartitionImage(record, self._shared(replicas))]
 
-    def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
+    def _partition_change(self, record: PartitionChangeRecord) -> None:
         """Apply a change of a partition.
 
         A change that names a leader, new or not, begins a new leader epoch.
@@ -302,9 +340,12 @@ class ClusterImage:
         if topic is None or record.partition_id >= len(topic.partitions):
             return
         partition = topic.partitions[record.partition_id]
-        assigned, in_sync, adding, removing, eligible, last_known = partition.replicas
+        assigned, in_sync, adding, removing, eligible, last_known, directories = partition.replicas
         if record.replicas is not None:
+            # A broker that gets a replica has not chosen a directory for it yet.
+            homes = dict(zip(assigned, directories, strict=False))
             assigned = tuple(record.replicas)
+            directories = tuple(homes.get(each, ZERO_UUID) for each in assigned) if homes else ()
         if record.isr is not None:
             in_sync = tuple(record.isr)
         if record.adding_replicas is not None:
@@ -315,11 +356,17 @@ class ClusterImage:
             eligible = tuple(record.eligible_leader_replicas)
         if record.last_known_elr is not None:
             last_known = tuple(record.last_known_elr)
-        partition.replicas = self._shared(Replicas(assigned, in_sync, adding, removing, eligible, last_known))
+        if record.directories is not None:
+            directories = tuple(record.directories)
+        partition.replicas = self._shared(
+            Replicas(assigned, in_sync, adding, removing, eligible, last_known, directories)
+        )
         partition.epoch += 1
         if record.leader != _SAME_LEADER:
             partition.leader_epoch += 1
             partition.leader = record.leader
+        if record.leader_recovery_state >= 0:
+            partition.recovery = record.leader_recovery_state
 
     def _clear_eligible(self, record: ClearElrRecord) -> None:
         """Clear the eligible leader replicas of the topic in a record, or of all topics if it names none."""
@@ -332,25 +379,25 @@ class ClusterImage:
     def _shared(self, replicas: Replicas) -> Replicas:
         return self._replicas.setdefault(replicas, replicas)
 
-    def _apply_config(self, record: ConfigRecord) -> None:
-        if record.resource_type == TOPIC_RESOURCE:
-            topic = self.topics.get(record.resource_name)
-            if topic is None:
-                _put(self._early_overrides.setdefault(record.resource_name, {}), record)
-            else:
-                overrides = dict(topic.overrides)
-                _put(overrides, record)
-                topic.overrides = overrides
-        elif record.resource_type == BROKER_RESOURCE:
-            _put(self.broker_configs.setdefault(record.resource_name, {}), record)
-        else:
-            resource = record.resource_type, record.resource_name
-            texts = self.resource_configs.setdefault(resource, {})
-            _put(texts, record)
-            if not texts:
-                del self.resource_configs[resource]
+    # --- the rest ----------------------------------------------------------------------------------------
 
-    def _apply_quota(self, record: ClientQuotaRecord) -> None:
+    def _config(self, record: ConfigRecord) -> None:
+        name = record.resource_name
+        if record.resource_type == TOPIC_RESOURCE:
+            topic = self.topics.get(name)
+            texts = self._early_overrides.setdefault(name, {}) if topic is None else topic.overrides
+        elif record.resource_type == BROKER_RESOURCE:
+            texts = self.broker_configs.setdefault(name, {})
+        else:
+            texts = self.resource_configs.setdefault((record.resource_type, name), {})
+        if record.value is None:
+            texts.pop(record.name, None)
+        else:
+            texts[record.name] = record.value
+        if not texts:
+            self.resource_configs.pop((record.resource_type, name), None)
+
+    def _quota(self, record: ClientQuotaRecord) -> None:
         entity = entity_of({part.entity_type: part.entity_name for part in record.entity})
         values = self.quotas.setdefault(entity, {})
         if record.remove:
@@ -360,16 +407,85 @@ class ClusterImage:
         if not values:
             del self.quotas[entity]
 
+    def _feature(self, record: FeatureLevelRecord) -> None:
+        self.features[record.name] = record.feature_level
+        if not record.feature_level and record.name not in ON_UNLESS_NAMED:
+            del self.features[record.name]
+
+    def _producer_ids(self, record: ProducerIdsRecord) -> None:
+        self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
+
+    # --- the way back ------------------------------------------------------------------------------------
+
+    def records(self) -> Iterator[Message]:
+        """Yield the fewest records that make this image, for its `metadata.version` level.
+
+        The order is that of Apache Kafka's `ImageWriter`: features first, beginning with `metadata.version`.
+        """
+        level = metadata_level(self.features)
+        for name in sorted(self.features, key=lambda name: (name != METADATA_FEATURE, name)):
+            yield FeatureLevelRecord(name=name, feature_level=self.features[name])
+        for broker in self.brokers.by_id.values():
+            yield broker.record(level)
+        yield from self.controllers.values()
+        for topic in self.topics.values():
+            yield TopicRecord(name=topic.name, topic_id=topic.id)
+            for partition in topic.partitions:
+                yield partition.record(level)
+        for (kind, resource), texts in self._settings():
+            for name, text in texts.items():
+                yield ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=text)
+        if self.quotas:
+            from penstock.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
+
+            for entity, values in self.quotas.items():
+                parts = [EntityData(entity_type=kind, entity_name=each) for kind, each in entity]
+                for name, value in values.items():
+                    yield ClientQuotaRecord(entity=parts, key=name, value=value)
+        if self.producer_ids_end:
+            yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.producer_ids_end)
+        if self.has_security:
+            yield from self.security.records()
+
+    def _settings(self) -> Iterator[tuple[tuple[int, str], Mapping[str, str]]]:
+        for topic in self.topics.values():
+            yield (TOPIC_RESOURCE, topic.name), topic.overrides
+        for name, texts in self._early_overrides.items():
+            yield (TOPIC_RESOURCE, name), texts
+        for name, texts in self.broker_configs.items():
+            yield (BROKER_RESOURCE, name), texts
+        yield from self.resource_configs.items()
+
+
+_EFFECTS: dict[int | None, Callable[[ClusterImage, Any], object]] = {
+    0: lambda image, record: image.brokers.register(record),
+    1: lambda image, record: image.brokers.unregister(record.broker_id, record.broker_epoch),
+    2: ClusterImage._topic,
+    3: ClusterImage._partition,
+    4: ClusterImage._config,
+    5: ClusterImage._partition_change,
+    7: lambda image, record: image.brokers.fence(record.id, record.epoch, fenced=True),
+    8: lambda image, record: image.brokers.fence(record.id, record.epoch, fenced=False),
+    9: ClusterImage._remove_topic,
+    10: lambda image, record: image.security.add_token(record),
+    11: lambda image, record: image.security.add_credential(record),
+    12: ClusterImage._feature,
+    14: ClusterImage._quota,
+    15: ClusterImage._producer_ids,
+    17: lambda image, record: image.brokers.change(record),
+    18: lambda image, record: image.security.add_acl(record),
+    19: lambda image, record: image.security.remove_acl(record.id),
+    22: lambda image, record: image.security.remove_credential(record.name, record.mechanism),
+    26: lambda image, record: image.security.remove_token(record.token_id),
+    27: lambda image, record: image.controllers.__setitem__(record.controller_id, record),
+    28: ClusterImage._clear_eligible,
+    29: lambda image, record: image.controllers.pop(record.controller_id, None),
+}
+"""What each type of record does to an image."""
+
 
 def _unfit(what: str) -> StorageError:
     return StorageError(f"the metadata log does not take {what}: it was decided against other metadata")
-
-
-def _put(texts: dict[str, str], record: ConfigRecord) -> None:
-    if record.value is None:
-        texts.pop(record.name, None)
-    else:
-        texts[record.name] = record.value
 
 
 def folded(name: str) -> str:

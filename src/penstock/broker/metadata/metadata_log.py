@@ -4,30 +4,20 @@ Topics, their ids, partitions and settings are a sequence of metadata records
 (KIP-631) in an ordinary log. A start replays it, a change appends to it. A record is
 framed as: frame version (uvarint, 1), record type (uvarint), record version (uvarint), body.
 
-This module reads and writes records; `cluster` and `image` interpret them.
+This module reads and writes records; `image` decides what each of them does to the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import DecodeError, StorageError
-from penstock.protocol import messages
-from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
-from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
-from penstock.protocol.messages.clear_elr_record import ClearElrRecord
-from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
-from penstock.protocol.messages.config_record import ConfigRecord
-from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
-from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
-from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
-from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
-from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.format.varint import read_unsigned
@@ -40,41 +30,26 @@ if TYPE_CHECKING:
 LEADER_EPOCH = 1
 """The first raft epoch of a quorum of one, after it has elected itself once."""
 
-_FRAME_VERSION = 1
-_REGISTRATION = bytes((_FRAME_VERSION, 0))
-"""The first bytes of a framed RegisterBrokerRecord: frame version and record type."""
+FRAME_VERSION = 1
 
 _READ_BYTES = 1 << 20
 
-WRITTEN_VERSIONS: dict[type[Message], int] = {
-    TopicRecord: 0,
-    PartitionRecord: 1,
-    PartitionChangeRecord: 0,
-    ConfigRecord: 0,
-    ClientQuotaRecord: 0,
-    RemoveTopicRecord: 0,
-    ProducerIdsRecord: 0,
-    FeatureLevelRecord: 0,
-    ClearElrRecord: 0,
-}
-"""The record types that this broker writes, with their versions. Security records, all of version 0, are not
-listed."""
-
-SECURITY_RECORDS = {
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    18: "AccessControlEntryRecord",
-    19: "RemoveAccessControlEntryRecord",
-    22: "RemoveUserScramCredentialRecord",
-    26: "RemoveDelegationTokenRecord",
-}
-"""The names of security records, by type. Few clusters have them: their classes are imported on first use."""
-
-NEWEST_VERSIONS = {
-    0: 4, 1: 0, 2: 0, 3: 2, 4: 0, 5: 2, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 14: 0, 15: 0, 17: 3, 18: 0,
-    19: 0, 20: 0, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0, 26: 0, 27: 0, 28: 0, 29: 0,
+RECORDS = {
+    0: "register_broker", 1: "unregister_broker", 2: "topic", 3: "partition", 4: "config",
+    5: "partition_change", 7: "fence_broker", 8: "unfence_broker", 9: "remove_topic", 10: "delegation_token",
+    11: "user_scram_credential", 12: "feature_level", 14: "client_quota", 15: "producer_ids",
+    17: "broker_registration_change", 18: "access_control_entry", 19: "remove_access_control_entry",
+    20: "no_op", 21: "zk_migration_state", 22: "remove_user_scram_credential", 23: "begin_transaction",
+    24: "end_transaction", 25: "abort_transaction", 26: "remove_delegation_token", 27: "register_controller",
+    28: "clear_elr", 29: "unregister_controller",
 }  # fmt: skip
-"""The types of records that Apache Kafka 4.3 writes, each with its newest version."""
+"""The types of records that Apache Kafka 4.3 writes, with their names in lower case, without ``Record``."""
+
+_BEGIN, _END, _ABORT = 23, 24, 25
+"""The types of the records at the ends of a metadata transaction, whose records take effect together or not
+at all (KIP-868)."""
+
+_WITHOUT_EFFECT = {20, 21}
 
 METADATA_LEVEL_MAX = 30
 """The highest supported level: 4.3-IV0. The additions of later levels to the records are unknown."""
@@ -99,64 +74,95 @@ releases do not start on a snapshot that contains them."""
 ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
 
-_TRANSACTIONS: tuple[type[Message], ...] = (
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    AbortTransactionRecord,
-)
-"""The records at the ends of a metadata transaction, whose records take effect together or not at all
-(KIP-868)."""
+CORDONED_SINCE = 30
+"""4.3-IV0: the first level whose broker registrations have cordoned directories, without new partitions."""
 
-_CLASSES: dict[int, type[Message]] = {
-    cls.API_KEY: cls for cls in (*WRITTEN_VERSIONS, *_TRANSACTIONS) if cls.API_KEY is not None
-}
+_CLASSES: dict[int, type[Message]] = {}
+"""The classes of record types that have been used. Most clusters have few types: imports take time."""
+
+
+def record_class(key: int) -> type[Message] | None:
+    """Return the class of a record type, or None if the type is unknown."""
+    cls = _CLASSES.get(key)
+    if cls is None and (name := RECORDS.get(key)) is not None:
+        module = import_module(f"penstock.protocol.messages.{name}_record")
+        cls = _CLASSES[key] = getattr(module, f"{name.title().replace('_', '')}Record")
+    return cls
+
+
+def _version(record: Message, level: int) -> int:
+    """Return the version of a record that a `metadata.version` level prescribes."""
+    if level >= ELIGIBLE_REPLICAS_SINCE and (
+        isinstance(record, PartitionChangeRecord)
+        or (isinstance(record, PartitionRecord) and record.eligible_leader_replicas is not None)
+    ):
+        return 2
+    if isinstance(record, PartitionRecord):
+        return int(level >= DIRECTORIES_SINCE)
+    if record.API_KEY == 0:  # RegisterBrokerRecord, which this broker writes only into snapshots
+        return 4 if level >= CORDONED_SINCE else 3 if level >= DIRECTORIES_SINCE else 2 if level >= 8 else 1
+    return 0
 
 
 def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
     """Return the bytes of a metadata record, as the value of a log record, for a `metadata.version` level."""
     assert record.API_KEY is not None
-    version = WRITTEN_VERSIONS.get(type(record), 0)
-    if level >= ELIGIBLE_REPLICAS_SINCE and (
-        isinstance(record, PartitionChangeRecord)
-        or (isinstance(record, PartitionRecord) and record.eligible_leader_replicas is not None)
-    ):
-        version = 2
-    elif version and level < DIRECTORIES_SINCE:
-        version = 0
+    version = _version(record, level)
     # All three numbers are below 128, where an unsigned varint is the byte itself.
-    return bytes((_FRAME_VERSION, record.API_KEY, version)) + record.encode(version)
+    return bytes((FRAME_VERSION, record.API_KEY, version)) + record.encode(version)
 
 
-def unframe(value: bytes) -> Message | None:
-    """Return the metadata record in the value of a log record, or None for a type that is not used here.
+def unframe(value: bytes, *, is_strict: bool = False) -> Message | None:
+    """Return the metadata record in the value of a log record.
+
+    None is returned for records without an effect, and, unless `is_strict` is set, for unknown types.
 
     Raises:
         DecodeError: the frame or the body is damaged, or of a newer version than is supported.
     """
     key, version, position = record_head(value)
-    cls = _CLASSES.get(key)
-    if cls is None:
-        name = SECURITY_RECORDS.get(key)
-        if name is None:
-            return None
-        found: type[Message] = getattr(messages, name)
-        cls = _CLASSES[key] = found
-    if version > cls.VERSIONS[1]:
-        raise DecodeError(f"{cls.NAME} version {version} is newer than {cls.VERSIONS[1]}")
-    return cls.decode(value[position:], version)
-
-
-def known_head(value: bytes) -> tuple[int, int, int]:
-    """Return type, version and body position of a framed record, whose type must be supported.
-
-    Raises:
-        DecodeError: the record's type or version is unknown, or the frame is damaged.
-    """
-    key, version, position = record_head(value)
-    newest = NEWEST_VERSIONS.get(key)
-    if newest is None or version > newest:
+    cls = record_class(key)
+    if cls is None and not is_strict:
+        return None
+    if cls is None or version > cls.VERSIONS[1]:
         raise DecodeError(f"a record of type {key} and version {version}")
-    return key, version, position
+    return None if key in _WITHOUT_EFFECT else cls.decode(value[position:], version)
+
+
+class RecordReader:
+    """Decodes metadata records. Those of a metadata transaction count when it ends (KIP-868)."""
+
+    def __init__(self, *, is_strict: bool = False) -> None:
+        """Prepare to decode; `is_strict` refuses unknown types."""
+        self._is_strict = is_strict
+        self._pending: list[Message] | None = None
+
+    @property
+    def is_within_transaction(self) -> bool:
+        """True if a metadata transaction has begun and not ended."""
+        return self._pending is not None
+
+    def records(self, values: Iterable[bytes]) -> Iterator[Message]:
+        """Yield the records in framed `values` that have an effect, in order.
+
+        Raises:
+            DecodeError: a record is damaged, or its type or version is not supported.
+        """
+        for value in values:
+            record = unframe(value, is_strict=self._is_strict)
+            if record is None:
+                continue
+            if record.API_KEY == _BEGIN:
+                self._pending = []
+            elif record.API_KEY == _ABORT:
+                self._pending = None
+            elif record.API_KEY == _END:
+                pending, self._pending = self._pending or (), None
+                yield from pending
+            elif self._pending is None:
+                yield record
+            else:
+                self._pending.append(record)
 
 
 def record_head(value: bytes) -> tuple[int, int, int]:
@@ -171,8 +177,8 @@ def record_head(value: bytes) -> tuple[int, int, int]:
         version, position = read_unsigned(value, position)
     except IndexError:
         raise DecodeError("a metadata record is cut short") from None
-    if frame_version != _FRAME_VERSION:
-        raise DecodeError(f"a metadata record in frame version {frame_version}, expected {_FRAME_VERSION}")
+    if frame_version != FRAME_VERSION:
+        raise DecodeError(f"a metadata record in frame version {frame_version}, expected {FRAME_VERSION}")
     return key, version, position
 
 
@@ -210,8 +216,6 @@ class MetadataLog:
         self._base = base
         self.level = ELIGIBLE_REPLICAS_SINCE
         """The `metadata.version` whose records are written; set after the replay."""
-        self.registrations: dict[int, int] = {}
-        """The broker epoch of each node's last RegisterBrokerRecord, which Apache Kafka has written."""
         last = max(log.leader_epochs.latest, -1 if base is None else base.epoch)
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
         """The raft epoch of the records that this run writes: one above the last epoch of the log."""
@@ -254,33 +258,17 @@ class MetadataLog:
         self._log.delete_before(offset)
 
     def replay(self) -> Iterator[Message]:
-        """Yield every record of the log whose type is used here, in order.
-
-        Records of a metadata transaction are yielded when it ends, and never if it was aborted or is open.
+        """Yield every record of the log that has an effect, in order; see `RecordReader`.
 
         Raises:
             StorageError: the log cannot be read, or its records are malformed.
         """
-        pending: list[Message] | None = None
-        for record in self._replay_all():
-            if isinstance(record, BeginTransactionRecord):
-                pending = []
-            elif isinstance(record, AbortTransactionRecord):
-                pending = None
-            elif isinstance(record, EndTransactionRecord):
-                yield from pending or ()
-                pending = None
-            elif pending is not None:
-                pending.append(record)
-            else:
-                yield record
-
-    def _replay_all(self) -> Iterator[Message]:
+        reader = RecordReader()
         offset = self._log.start_offset
         snapshot = None if self._base is None else self._base.snapshot
         if snapshot is not None:
             try:
-                yield from filter(None, map(self._read, snapshot.values))
+                yield from reader.records(snapshot.values)
             except DecodeError as error:
                 raise StorageError(f"a snapshot of {METADATA_TOPIC}-0 cannot be read: {error}") from error
             offset = snapshot.end_offset
@@ -292,32 +280,12 @@ class MetadataLog:
                     header = read_header(data, start)
                     offset = header.next_offset
                     if not header.is_control:
-                        yield from self._records(data, start, end)
+                        rows = decode_batch(data, start, end, METADATA_TOPIC, 0)
+                        yield from reader.records(row.value or b"" for row in rows)
             except DecodeError as error:
                 raise StorageError(
                     f"{METADATA_TOPIC}-0 cannot be read near offset {offset}: {error}"
                 ) from error
-
-    def _records(self, data: bytes, start: int, end: int) -> Iterator[Message]:
-        for row in decode_batch(data, start, end, METADATA_TOPIC, 0):
-            record = self._read(row.value or b"")
-            if record is not None:
-                yield record
-
-    def _read(self, value: bytes) -> Message | None:
-        """Return the result of `unframe` for a log record's value; store the broker epochs of registrations.
-
-        Raises:
-            DecodeError: an error of `unframe`.
-        """
-        if value[:2] == _REGISTRATION:
-            from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
-
-            _, version, position = record_head(value)
-            found = RegisterBrokerRecord.decode(value[position:], version)
-            self.registrations[found.broker_id] = found.broker_epoch
-            return None
-        return unframe(value)
 
     def append(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Append records in one batch and force it to disk: after a crash all of them are there, or none.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, metadata_level
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.planning import partition_record
-from penstock.broker.partitions.log_store import NOT_REGISTERED
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -69,7 +68,7 @@ class OwnAuthority:
             # finds them gone after a power cut begins anew.
             self.commit(self._first_records(config), now_ms, flushes=False)
         self._note_level()
-        self._store.broker_epoch = self.log.registrations.get(self._store.node_id, NOT_REGISTERED)
+        self._store.broker_epoch = self._image.brokers.epoch_of(self._store.node_id)
         if not is_new:
             self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)

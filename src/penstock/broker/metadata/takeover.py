@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.metadata_log import unframe
+from penstock.broker.metadata.image import ClusterImage
+from penstock.broker.metadata.metadata_log import FRAME_VERSION, RecordReader, unframe
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
@@ -27,10 +28,9 @@ from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.salvage import sound_batches
 from penstock.log.segments.segment import FileSegment
 from penstock.model import TopicPartition
-from penstock.protocol.uuid import uuid_from_text, uuid_to_text
+from penstock.protocol.uuid import uuid_from_text
 from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
-from penstock.records.format.varint import read_unsigned
 
 if TYPE_CHECKING:
     from penstock.log.directory.identity_files import MetaProperties
@@ -42,15 +42,8 @@ BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
-_TOPIC, _PARTITION, _REMOVE_TOPIC = bytes((1, 2, 0)), bytes((1, 3, 1)), bytes((1, 9, 0))
-"""The first bytes of these framed records: frame version, record type, record version."""
-
-_ONE_DIRECTORY = 2
-"""The encoded length of a compact array of one element, which is the length plus one."""
-
-_NO_DIRECTORY = {bytes(15) + bytes((number,)) for number in range(100)}
-"""Reserved ids, which do not identify a directory (KIP-858). 0 means unassigned, as in all records of a
-cluster of several brokers; 1 means lost, 2 means migrating."""
+_PARTITION = bytes((FRAME_VERSION, 3))
+"""The first bytes of a framed PartitionRecord: frame version and record type."""
 
 
 def check_takeover(
@@ -167,8 +160,7 @@ def _found_missing_directory(
 ) -> tuple[str, str] | None:
     """Return a problem if a directory of `log.dirs` with partitions of this broker is missing, or None.
 
-    These partitions would be served empty, and begin with offset 0 again. The check is only for logs that
-    Apache Kafka has not written.
+    The check is only for logs that Apache Kafka has not written.
     """
     from penstock.log.directory.metadata_snapshots import first_voters
 
@@ -178,42 +170,20 @@ def _found_missing_directory(
     if uuid_from_text(meta.directory_id) not in quorum.voters:
         return None  # its meta.properties has been made anew: the records have another id of this directory
     records = metadata_of(path, metadata, written_by_any=True)
-    ids = set(map(uuid_from_text, known))
-    for where, directory_id in _assigned_directories(() if records is None else records.values()):
-        if directory_id not in ids:
-            return (
-                f"{where} lies in another directory of log.dirs, whose directory.id is "
-                f"{uuid_to_text(directory_id)}",
-                "name that, too, in log.dirs, and see that its disk is mounted; if it is lost, an empty "
-                f"directory with that id in its {META_PROPERTIES} takes its place",
-            )
-    return None
+    if records is None:
+        return None
+    # Every start does this, and nearly every one ends here: decoding all records once more would make a start
+    # with thousands of partitions slower by half (decision 0028).
+    ids = list(map(uuid_from_text, known))
+    places = (value for value in records.values() if value.startswith(_PARTITION))
+    if all(any(each in value for each in ids) for value in places):
+        return None
+    from penstock.broker.metadata.foreign_metadata import found_elsewhere
 
-
-def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield topic-partition and directory id of each partition in `values` that is not deleted.
-
-    `values` are metadata records in their frames. Only a few bytes of each are read, since every start does
-    this: codecs would take longer to compile than all the rest. The layouts are those of TopicRecord 0,
-    PartitionRecord 1 and RemoveTopicRecord 0 (KIP-631, KIP-858); records in other versions, which Apache
-    Kafka has written, are skipped.
-    """
-    names: dict[bytes, str] = {}
-    found: dict[bytes, dict[int, bytes]] = {}
-    for value in values:
-        head = value[:3]
-        if head == _TOPIC:
-            length, position = read_unsigned(value, 3)
-            end = position + length - 1
-            names[value[end : end + 16]] = value[position:end].decode()
-        elif head == _PARTITION and value[-18:-17] == bytes((_ONE_DIRECTORY,)) and value[-1:] == b"\0":
-            found.setdefault(value[7:23], {})[int.from_bytes(value[3:7], "big")] = value[-17:-1]
-        elif head == _REMOVE_TOPIC:
-            found.pop(value[3:19], None)
-    for topic_id, partitions in found.items():
-        for index, directory_id in partitions.items():
-            if directory_id not in _NO_DIRECTORY:
-                yield f"{names.get(topic_id, '?')}-{index}", directory_id
+    image = ClusterImage()
+    for record in RecordReader().records(records.values()):
+        image.apply(record)
+    return found_elsewhere(image, known)
 
 
 def _check_others(path: str, others: Sequence[str]) -> set[str]:

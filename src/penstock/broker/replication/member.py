@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.broker.metadata.brokers import REGISTRATIONS, BrokerStates
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
-from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.fetcher import LeaderFetchers, ReplicaFetchSettings
 from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.proposals import IsrProposals
@@ -144,17 +144,14 @@ class ClusterMember:
         self._next_proposal: DelayedOperation | None = None
         self._next_try: DelayedOperation | None = None
 
-    def begin(
-        self, publisher: MetadataPublisher, node: MemberParts, records: Sequence[Any], next_batch: int
-    ) -> None:
-        """Attach `node` and `publisher`, which has applied `records` already, and begin to follow leaders."""
+    def begin(self, publisher: MetadataPublisher, node: MemberParts, next_batch: int) -> None:
+        """Attach `node` and `publisher`, which has applied all records, and begin to follow leaders."""
         self._publisher, self._node, self.next_batch = publisher, node, next_batch
         self.cluster = cluster = publisher.cluster
         self.throttle = ReplicationThrottle("leader", self.node_id, cluster.config)
         self._own_throttle = ReplicationThrottle("follower", self.node_id, cluster.config)
         self._has_begun = True
-        for record in records:
-            self.brokers.apply(record)
+        self.brokers = cluster.image.brokers
         self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
@@ -279,9 +276,8 @@ class ClusterMember:
             if batch.number == self.next_batch:
                 self.next_batch += 1
                 took = True
-                for record in batch.records:
-                    if self.brokers.apply(record):
-                        brokers_changed = True
+                if any(record.API_KEY in REGISTRATIONS for record in batch.records):
+                    brokers_changed = True
                 self._publisher.publish(batch.records)
         if took:
             self._refresh(brokers_changed=brokers_changed)

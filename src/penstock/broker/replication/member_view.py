@@ -11,9 +11,9 @@ from penstock.broker.replication.control.quorum import CONTROLLER_ID
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from penstock.broker.metadata.brokers import BrokerStates
     from penstock.broker.metadata.cluster_view import MetadataObserver
     from penstock.broker.metadata.image import PartitionImage
-    from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.session import Session
     from penstock.protocol.message import Message
 

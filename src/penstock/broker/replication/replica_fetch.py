@@ -20,9 +20,9 @@ from penstock.protocol.messages.fetch_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.metadata.brokers import BrokerStates
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.throttles import ReplicationThrottle
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

@@ -1,12 +1,13 @@
 """The security state in the metadata: ACL entries, SCRAM credentials, delegation tokens.
 
 The records are Kafka's. The handlers of requests check changes and write them as records; this module applies
-the records in log order, and applies them again after a restart.
+the records in log order, and applies them again after a restart. `ClusterImage` calls it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.security.acls import DENIED_BITS, Acl, Permission
@@ -14,29 +15,22 @@ from penstock.security.acls import DENIED_BITS, Acl, Permission
 if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer
     from penstock.protocol.message import Message
+    from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+    from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+    from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
     from penstock.security.scram import ScramCredential
     from penstock.security.secrets import Secret
     from penstock.security.token_codes import TokenCodes
     from penstock.security.unknown_users import CredentialShape
 
-(
-    DELEGATION_TOKEN,
-    SCRAM_CREDENTIAL,
-    ACL,
-    REMOVE_ACL,
-    REMOVE_SCRAM_CREDENTIAL,
-    REMOVE_DELEGATION_TOKEN,
-) = RECORD_KEYS = (10, 11, 18, 19, 22, 26)
-"""Types of the metadata records that concern security."""
 
-
-def record_of(acl: Acl) -> Message:
-    """Return a record that adds an ACL entry, with a new id."""
+def record_of(acl: Acl, acl_id: bytes | None = None) -> Message:
+    """Return a record that adds an ACL entry, by default with a new id."""
     from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
     from penstock.protocol.uuid import random_uuid
 
     return AccessControlEntryRecord(
-        id=random_uuid(),
+        id=acl_id or random_uuid(),
         resource_type=acl.resource_type,
         resource_name=acl.resource_name,
         pattern_type=acl.pattern_type,
@@ -65,6 +59,8 @@ class SecurityImage:
     def __init__(self) -> None:
         self.acls: dict[bytes, Acl] = {}
         """ACL entries by the id in their metadata record."""
+        self.unenforceable_acls: dict[bytes, Acl] = {}
+        """ACL entries of a later release, whose operation is unknown: they allow nothing, and are kept."""
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
         """Credentials by user name and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
         self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
@@ -90,23 +86,39 @@ class SecurityImage:
         for acl in self.acls.values():
             authorizer.add(acl)
 
-    def apply(self, record: Message) -> None:
-        """Apply a metadata record. Records that do not concern security change nothing."""
-        apply = _APPLY.get(record.API_KEY or 0)
-        if apply is not None:
-            apply(self, record)
+    def records(self) -> Iterator[Message]:
+        """Yield the fewest metadata records that make this image."""
+        from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+        from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 
-    def _apply_acl(self, record: Message) -> None:
-        from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+        for acls in (self.acls, self.unenforceable_acls):
+            for acl_id, acl in acls.items():
+                yield record_of(acl, acl_id)
+        for (name, mechanism), credential in self.credentials.items():
+            yield UserScramCredentialRecord(
+                name=name,
+                mechanism=mechanism,
+                salt=credential.salt,
+                stored_key=credential.stored_key,
+                server_key=credential.server_key,
+                iterations=credential.iterations,
+            )
+        for token in self.tokens.values():
+            yield DelegationTokenRecord(
+                owner=token.owner,
+                requester=token.requester,
+                renewers=list(token.renewers),
+                issue_timestamp=token.issued_ms,
+                max_timestamp=token.max_ms,
+                expiration_timestamp=token.expiry_ms,
+                token_id=token.token_id,
+            )
 
-        assert isinstance(record, AccessControlEntryRecord)
-        if record.operation not in DENIED_BITS or record.permission_type not in (
-            Permission.DENY,
-            Permission.ALLOW,
-        ):
-            return  # of a later release: it cannot be enforced, and allows nothing
-        self._apply_remove_acl_id(record.id)
-        acl = self.acls[record.id] = Acl(
+    # --- the effects of metadata records -----------------------------------------------------------------
+
+    def add_acl(self, record: AccessControlEntryRecord) -> None:
+        """Add an ACL entry, in place of one with the same id."""
+        acl = Acl(
             record.resource_type,
             record.resource_name,
             record.pattern_type,
@@ -115,35 +127,37 @@ class SecurityImage:
             record.operation,
             record.permission_type,
         )
+        if record.operation not in DENIED_BITS or record.permission_type not in (
+            Permission.DENY,
+            Permission.ALLOW,
+        ):
+            self.unenforceable_acls[record.id] = acl
+            return
+        self.remove_acl(record.id)
+        self.acls[record.id] = acl
         if self._authorizer is not None:
             self._authorizer.add(acl)
 
-    def _apply_remove_acl(self, record: Message) -> None:
-        from penstock.protocol.messages.remove_access_control_entry_record import (
-            RemoveAccessControlEntryRecord,
-        )
-
-        assert isinstance(record, RemoveAccessControlEntryRecord)
-        self._apply_remove_acl_id(record.id)
-
-    def _apply_remove_acl_id(self, acl_id: bytes) -> None:
+    def remove_acl(self, acl_id: bytes) -> None:
+        """Remove an ACL entry, if it exists."""
+        self.unenforceable_acls.pop(acl_id, None)
         removed = self.acls.pop(acl_id, None)
         if removed is not None and self._authorizer is not None:
             self._authorizer.remove(removed)
 
-    def _apply_credential(self, record: Message) -> None:
-        from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+    def add_credential(self, record: UserScramCredentialRecord) -> None:
+        """Add a SCRAM credential, in place of the user's earlier one with the same mechanism."""
         from penstock.security.scram import ScramCredential
         from penstock.security.unknown_users import shape_of
 
-        assert isinstance(record, UserScramCredentialRecord)
-        self._drop_credential(record.name, record.mechanism)
+        self.remove_credential(record.name, record.mechanism)
         credential = self.credentials[record.name, record.mechanism] = ScramCredential(
             bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
         )
         self.credential_shapes.setdefault(record.mechanism, Counter())[shape_of(credential)] += 1
 
-    def _drop_credential(self, name: str, mechanism: int) -> None:
+    def remove_credential(self, name: str, mechanism: int) -> None:
+        """Remove a SCRAM credential, if it exists."""
         dropped = self.credentials.pop((name, mechanism), None)
         if dropped is not None:
             from penstock.security.unknown_users import shape_of
@@ -152,18 +166,8 @@ class SecurityImage:
             shapes[shape_of(dropped)] -= 1
             self.credential_shapes[mechanism] = +shapes
 
-    def _apply_remove_credential(self, record: Message) -> None:
-        from penstock.protocol.messages.remove_user_scram_credential_record import (
-            RemoveUserScramCredentialRecord,
-        )
-
-        assert isinstance(record, RemoveUserScramCredentialRecord)
-        self._drop_credential(record.name, record.mechanism)
-
-    def _apply_token(self, record: Message) -> None:
-        from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
-
-        assert isinstance(record, DelegationTokenRecord)
+    def add_token(self, record: DelegationTokenRecord) -> None:
+        """Add a delegation token, in place of one with the same id."""
         self._drop_token(record.token_id)
         self.tokens_made[record.requester] += 1
         if self.token_codes is not None:
@@ -178,13 +182,11 @@ class SecurityImage:
             record.expiration_timestamp,
         )
 
-    def _apply_remove_token(self, record: Message) -> None:
-        from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
-
-        assert isinstance(record, RemoveDelegationTokenRecord)
-        self._drop_token(record.token_id)
+    def remove_token(self, token_id: str) -> None:
+        """Remove a delegation token, if it exists."""
+        self._drop_token(token_id)
         if self.token_codes is not None:
-            self.token_codes.remove(record.token_id)
+            self.token_codes.remove(token_id)
 
     def _drop_token(self, token_id: str) -> None:
         dropped = self.tokens.pop(token_id, None)
@@ -192,13 +194,3 @@ class SecurityImage:
             self.tokens_made[dropped.requester] -= 1
             if not self.tokens_made[dropped.requester]:
                 del self.tokens_made[dropped.requester]
-
-
-_APPLY = {
-    ACL: SecurityImage._apply_acl,
-    REMOVE_ACL: SecurityImage._apply_remove_acl,
-    SCRAM_CREDENTIAL: SecurityImage._apply_credential,
-    REMOVE_SCRAM_CREDENTIAL: SecurityImage._apply_remove_credential,
-    DELEGATION_TOKEN: SecurityImage._apply_token,
-    REMOVE_DELEGATION_TOKEN: SecurityImage._apply_remove_token,
-}

@@ -23,7 +23,6 @@ from penstock.protocol.messages.unregister_broker_record import UnregisterBroker
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.image import ClusterImage, PartitionImage
-    from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.replication.transport.messages import (
         IsrChange,
         NodeHeartbeat,
@@ -38,12 +37,11 @@ SAME_LEADER = -2
 
 
 class Controller:
-    """The controller's decisions. `image` and `brokers` are the state after the records written so far."""
+    """The controller's decisions. `image` is the state after the records written so far."""
 
     def __init__(
         self,
         image: ClusterImage,
-        brokers: BrokerStates,
         session_s: float,
         random: Shuffling,
         unclean_default: Callable[[], bool] = lambda: False,
@@ -55,7 +53,7 @@ class Controller:
         `min.insync.replicas` with which brokers were started.
         """
         self._image = image
-        self._brokers = brokers
+        self._brokers = image.brokers
         self.session_s = session_s
         self._random = random
         self._unclean_default = unclean_default

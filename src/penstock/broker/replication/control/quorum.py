@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.metadata.brokers import REGISTRATIONS
 from penstock.broker.metadata.cluster_view import MetadataObserver
 from penstock.broker.metadata.image import (
     FIRST_FEATURES,
@@ -18,7 +19,6 @@ from penstock.broker.metadata.image import (
     metadata_level,
 )
 from penstock.broker.metadata.metadata_log import MetadataLog
-from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
 from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.transport.messages import (
@@ -33,11 +33,8 @@ from penstock.broker.replication.transport.messages import (
 )
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
-from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
-from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 
 if TYPE_CHECKING:
     from penstock.broker.replication.control.placement import Shuffling
@@ -51,9 +48,6 @@ logger = logger_named("penstock.broker")
 
 CONTROLLER_ID = 0
 """The id under which DescribeQuorum names the controller: brokers count from 1."""
-
-_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBrokerRecord)
-"""Records that are not written to the log: registrations end with the process, and nodes register again."""
 
 BATCHES_KEPT = 10_000
 """The number of metadata batches kept for nodes that lag behind; one that lags further must be restarted."""
@@ -91,10 +85,8 @@ class Quorum:
         """
         self.cluster_id = cluster_id
         self.image = ClusterImage()
-        self.brokers = BrokerStates()
-        self.controller = Controller(
-            self.image, self.brokers, session_s, random, unclean_default, minimum_default
-        )
+        self.brokers = self.image.brokers
+        self.controller = Controller(self.image, session_s, random, unclean_default, minimum_default)
         self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self.mutation_tokens: MutationTokens = {}
@@ -115,6 +107,7 @@ class Quorum:
         for record in self._log.replay():
             is_new = False
             self.image.apply(record)
+        self.brokers.by_id.clear()  # registrations end with the process, and nodes register again
         if is_new:
             levels = features.items()
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
@@ -172,13 +165,12 @@ class Quorum:
 
     def _write(self, records: Sequence[Message], now_ms: int) -> MetadataBatch:
         records = [*records, *self.controller.eligibility.consequences(records)]
-        kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
+        kept = [each for each in records if each.API_KEY not in REGISTRATIONS]
         if kept:
             self.image.check(kept)
             self._log.append(kept, now_ms)
         for record in records:
             self.image.apply(record)
-            self.brokers.apply(record)
         self._log.level = metadata_level(self.image.features)
         batch = MetadataBatch(self._next_batch, tuple(records))
         self._next_batch += 1
@@ -211,22 +203,8 @@ class Quorum:
         Raises:
             StorageError: the log cannot be read.
         """
-        records = list(self._log.replay())
-        for each in self.brokers.by_id.values():
-            endpoints = [
-                BrokerEndpoint(name=name, host=host, port=port)
-                for name, (host, port) in each.endpoints.items()
-            ]
-            records.append(
-                RegisterBrokerRecord(
-                    broker_id=each.id,
-                    broker_epoch=each.epoch,
-                    rack=each.rack,
-                    end_points=endpoints,
-                    fenced=each.fenced,
-                    in_controlled_shutdown=each.shutting_down,
-                )
-            )
+        records = [each for each in self._log.replay() if each.API_KEY not in REGISTRATIONS]
+        records += [each.record(self.level) for each in self.brokers.by_id.values()]
         return records, self._next_batch
 
     def receive(self, source: int, asked: Any, answer: Callable[[Any], None]) -> None:
@@ -261,7 +239,7 @@ class Quorum:
         return HeartbeatAnswer(is_known, may_stop, missing)
 
     def _observe(self, node: int, missing: Sequence[MetadataBatch]) -> None:
-        lacks = sum(not isinstance(each, _UNWRITTEN) for batch in missing for each in batch.records)
+        lacks = sum(each.API_KEY not in REGISTRATIONS for batch in missing for each in batch.records)
         now_ms, before = self._clock.now_ms(), self._observers.get(node)
         caught_up_ms = now_ms if not lacks else -1 if before is None else before.caught_up_ms
         self._observers[node] = MetadataObserver(node, self.end_offset - lacks, now_ms, caught_up_ms)

@@ -1,16 +1,19 @@
-"""Metadata records folded into the fewest that say the same."""
+"""Metadata records applied to an image, and the fewest records that say the same."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from penstock.broker.metadata.folding import RECORD_NAMES, FoldedMetadata
-from penstock.broker.metadata.metadata_log import record_head
-from penstock.errors import DecodeError
+from penstock.broker.metadata.directory_levels import lower
+from penstock.broker.metadata.image import ClusterImage, metadata_level
+from penstock.broker.metadata.metadata_log import RecordReader, frame, record_class, record_head
+from penstock.errors import DecodeError, StorageError
 from penstock.protocol import messages
 from penstock.protocol.message import Message
+from penstock.protocol.messages.client_quota_record import EntityData
 
 T, U = bytes(range(16)), bytes(range(1, 17))
 DIRECTORY = b"\x33" * 16
@@ -22,11 +25,15 @@ def framed(record: Message, version: int | None = None) -> bytes:
     return bytes((1, record.API_KEY, version)) + record.encode(version)
 
 
-def folded(*records: Message) -> FoldedMetadata:
-    found = FoldedMetadata()
-    for record in records:
-        found.apply(framed(record))
-    return found
+def image_of(values: Iterable[bytes]) -> ClusterImage:
+    image = ClusterImage()
+    for record in RecordReader(is_strict=True).records(values):
+        image.apply(record)
+    return image
+
+
+def folded(*records: Message) -> ClusterImage:
+    return image_of(map(framed, records))
 
 
 def level(number: int, name: str = "metadata.version") -> Message:
@@ -40,13 +47,16 @@ def partition(index: int = 0, topic_id: bytes = T, **fields: Any) -> Message:
     )
 
 
-def out(metadata: FoldedMetadata) -> list[tuple[str, int, Message]]:
+def out(image: ClusterImage) -> list[tuple[str, int, Message]]:
     """Name, version and content of each record."""
     found = []
-    for value in metadata.values():
+    values = [frame(record, metadata_level(image.features)) for record in image.records()]
+    for value in values:
         key, version, position = record_head(value)
-        cls: type[Message] = getattr(messages, RECORD_NAMES[key])
+        cls = record_class(key)
+        assert cls is not None
         found.append((cls.NAME, version, cls.decode(value[position:], version)))
+    assert list(image_of(values).records()) == list(image.records()), "the records make the same image"
     return found
 
 
@@ -117,8 +127,11 @@ def test_registrations_follow_their_changes() -> None:
     metadata = folded(
         level(30),
         messages.RegisterBrokerRecord(broker_id=1, broker_epoch=12, log_dirs=[DIRECTORY]),
-        messages.BrokerRegistrationChangeRecord(broker_id=1, fenced=-1),
-        messages.BrokerRegistrationChangeRecord(broker_id=1, in_controlled_shutdown=1, cordoned_log_dirs=[T]),
+        messages.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=12, fenced=-1),
+        messages.BrokerRegistrationChangeRecord(
+            broker_id=1, broker_epoch=12, in_controlled_shutdown=1, cordoned_log_dirs=[T]
+        ),
+        messages.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=11, fenced=1),
     )
     [_, (_, version, broker)] = out(metadata)
     assert isinstance(broker, messages.RegisterBrokerRecord)
@@ -143,7 +156,7 @@ def test_a_lower_level_has_older_records_and_fewer_features(number: int, version
         partition(eligible_leader_replicas=[1]),
         messages.ProducerIdsRecord(broker_id=1, broker_epoch=3, next_producer_id=2000),
     )
-    metadata.lower(number, {"transaction.version": 1})
+    lower(metadata, {"metadata.version": number, "transaction.version": 1})
     assert metadata.features == {"metadata.version": number, "transaction.version": 1}
     found = out(metadata)
     assert [name for name, _, _ in found] == [
@@ -162,4 +175,60 @@ def test_a_lower_level_has_older_records_and_fewer_features(number: int, version
 @pytest.mark.parametrize("value", [b"\1\x7e\0", b"\1\3\x09", b"\2\2\0", b"", b"\1\2\0\5"])
 def test_what_is_unknown_or_damaged_is_refused(value: bytes) -> None:
     with pytest.raises(DecodeError):
-        FoldedMetadata().apply(value)
+        image_of([value])
+
+
+def test_a_reassigned_replica_keeps_its_directory_and_a_new_one_has_none_yet() -> None:
+    """Apache Kafka does not start on a partition with more or fewer directories than replicas."""
+    metadata = folded(
+        level(25),
+        messages.TopicRecord(name="t", topic_id=T),
+        messages.PartitionRecord(topic_id=T, partition_id=0, replicas=[1, 2], directories=[T, U]),
+        messages.PartitionChangeRecord(topic_id=T, partition_id=0, replicas=[2, 3]),
+    )
+    record = out(metadata)[-1][2]
+    assert isinstance(record, messages.PartitionRecord)
+    assert record.directories == [U, bytes(16)]
+
+
+def test_a_gap_in_the_partitions_of_a_topic_is_refused() -> None:
+    with pytest.raises(StorageError, match="makes partition 1 of topic t, which has 0"):
+        folded(messages.TopicRecord(name="t", topic_id=T), partition(1))
+
+
+def test_every_type_of_record_with_an_effect_is_written_again() -> None:
+    """Also what this broker does not use: controllers, and ACL entries of later releases."""
+    records = [
+        level(30),
+        messages.RegisterBrokerRecord(broker_id=1, broker_epoch=12, fenced=True, rack="r"),
+        messages.RegisterControllerRecord(controller_id=1),
+        messages.TopicRecord(name="t", topic_id=T),
+        partition(leader_recovery_state=1, adding_replicas=[2], removing_replicas=[3]),
+        messages.ConfigRecord(resource_type=2, resource_name="t", name="a", value="1"),
+        messages.ConfigRecord(resource_type=2, resource_name="made later", name="a", value="1"),
+        messages.ConfigRecord(resource_type=4, resource_name="", name="b", value="1"),
+        messages.ConfigRecord(resource_type=32, resource_name="g", name="c", value="1"),
+        messages.ClientQuotaRecord(
+            entity=[EntityData(entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.5
+        ),
+        messages.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=1000),
+        messages.AccessControlEntryRecord(id=T, operation=3, permission_type=3, principal="User:a"),
+        messages.AccessControlEntryRecord(id=U, operation=99, permission_type=3, principal="User:a"),
+        messages.UserScramCredentialRecord(
+            name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"l", iterations=4096
+        ),
+        messages.DelegationTokenRecord(token_id="x", owner="User:a", requester="User:b", renewers=["User:c"]),
+    ]
+    metadata = folded(*records)
+    assert list(metadata.records()) == records
+    removals = [
+        messages.UnfenceBrokerRecord(id=1, epoch=12),
+        messages.FenceBrokerRecord(id=1, epoch=11),
+        messages.UnregisterBrokerRecord(broker_id=1, broker_epoch=11),
+        messages.UnregisterControllerRecord(controller_id=1),
+        messages.RemoveAccessControlEntryRecord(id=U),
+    ]
+    assert [name for name, _, _ in out(folded(*records, *removals))].count("AccessControlEntryRecord") == 1
+    [broker] = folded(*records, *removals).brokers.by_id.values()
+    assert not broker.fenced
+    assert not folded(*records, *removals).controllers
