@@ -43,7 +43,7 @@ def host_of(host: str, node_id: int) -> str:
 
 
 class ServerNames:
-    """A pattern of TLS server names (SNI) that identify brokers at one port: a host name with ``{id}`` in it."""
+    """A pattern of TLS server names (SNI) that identify brokers at one port: a host name with ``{id}``."""
 
     def __init__(self, host: str) -> None:
         before, _, behind = host.partition(ID)

@@ -104,7 +104,7 @@ class Brokers:
     # --- where brokers are ------------------------------------------------------------------------------
 
     async def follow(self, has_begun: asyncio.Event) -> None:
-        """Refresh the cluster's metadata at intervals until cancelled; set `has_begun` after the first try."""
+        """Refresh the cluster's metadata at intervals until cancelled; set `has_begun` after the first."""
         said = ""
         while True:
             pause_s = FOLLOW_EVERY_S

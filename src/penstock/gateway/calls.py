@@ -19,7 +19,7 @@ Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A step of handling a request: send `message` to a node of the cluster, in a version that it supports."""
+    """A step of handling a request: send `message` to a node, in a version that it supports."""
 
     api_key: int
     version: int

@@ -158,11 +158,11 @@ class RelayHost(Protocol):
         """Log the reason why a client's connection ends, or a request is refused."""
 
     def caught(self, what: str) -> None:
-        """Log the exception that is being handled, with its traceback; `what` describes where it was raised."""
+        """Log the exception that is being handled, with its traceback; `what` says where it was raised."""
 
 
 class Due(NamedTuple):
-    """An entry in the queue of a client's pending responses; `chunks` is set for the gateway's own responses."""
+    """An entry in a client's queue of pending responses; `chunks` is set for the gateway's own responses."""
 
     kind: ResponseKind
     correlation_id: int
@@ -171,7 +171,7 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The result of handling a request: a response, None for no response, or an outcome of `gateway.calls`."""
+    """The result of handling a request: a response, None for none, or an outcome of `gateway.calls`."""
 
     answer: Any
 

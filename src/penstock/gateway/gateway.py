@@ -191,7 +191,7 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Return the counts of client requests since the start, for each software, address, API and version."""
+        """Return the counts of client requests since the start, by software, address, API and version."""
         return [] if self._server is None else self._server.client_counts()
 
     @property
@@ -258,7 +258,7 @@ class Gateway(Served):
 
     @property
     def counts_07(self) -> Counts07 | None:
-        """The counts of requests of Kafka 0.7 clients since the start; None if such clients are not served."""
+        """The counts of requests of Kafka 0.7 clients since the start; None if none are served."""
         return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property

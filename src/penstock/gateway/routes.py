@@ -150,7 +150,7 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Limit API versions to those that the gateway can decode, since others may contain addresses to replace."""
+    """Limit API versions to those that the gateway can decode, others may contain addresses to replace."""
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

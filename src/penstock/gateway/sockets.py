@@ -123,7 +123,7 @@ class Socket:
                 self._transport.resume_reading()
 
     def close(self) -> None:
-        """Close the connection when unsent bytes have been sent, or after `LINGER_S` seconds at the latest."""
+        """Close the connection when unsent bytes are sent, or at the latest after `LINGER_S` seconds."""
         transport = self._transport
         if not transport.is_closing():
             transport.close()

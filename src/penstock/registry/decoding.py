@@ -452,7 +452,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """Return the rows of each schema, the positions after the values' prefixes, and reasons for other rows."""
+    """Return the rows of each schema, the positions after the values' prefixes, and reasons for others."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}

@@ -157,7 +157,7 @@ def read_index(data: bytes, at: int) -> tuple[int, int]:
 
 
 def message_indexes(path: Sequence[int]) -> bytes:
-    """Return the encoded path of a Protobuf message type; it is a single 0 byte for a file's first message."""
+    """Return the encoded path of a Protobuf message type; a single 0 byte for a file's first message."""
     if list(path) == [0]:
         return b"\0"
     return encode_varint(len(path)) + b"".join(map(encode_varint, path))

@@ -404,7 +404,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Convert a value to a type of a union: the class with the value's fields, or the first type that fits."""
+    """Convert a value to a type of a union: the class with its fields, or the first type that fits."""
     if value is None:
         return None
     others = [each for each in hints if each is not type(None)]

@@ -226,7 +226,7 @@ class _Serializer(ABC):
 
 
 class _Deserializer(ABC):
-    """The base of all deserializers: finds a value's writer schema, and the position where the value begins."""
+    """The base of all deserializers: finds a value's writer schema, and where the value begins."""
 
     def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
         self._registry = RegistryClient(registry) if isinstance(registry, str) else registry

@@ -44,7 +44,7 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The contents of a checkpoint: the newest planned micro-batch, the newest complete one, and the sources."""
+    """The contents of a checkpoint: the newest planned and complete micro-batch, and the sources."""
 
     path: Path
     query_id: str | None
@@ -165,7 +165,7 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """Return the offsets in the connector's file: a zero byte, ``v1``, then JSON (old releases: JSON only)."""
+    """Return the offsets in the connector's file: a zero byte, ``v1`` and JSON (old releases: only JSON)."""
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")

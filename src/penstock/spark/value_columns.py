@@ -211,7 +211,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Return for each of `count` rows its index among the decoded rows, or -1 if it was not decoded (`dead`)."""
+    """Return for each of `count` rows its index among the decoded rows, or -1 if it is in `dead`."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1

@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Register a client instance with its connection, so that its state is dropped when the connection ends."""
+    """Register a client instance with its connection, to drop its state when the connection ends."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

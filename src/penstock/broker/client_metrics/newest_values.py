@@ -114,7 +114,7 @@ class NewestValues:
         self._kept.has_room_for(0)  # drops the oldest if there is too much
 
     def rows(self) -> list[ClientMetric]:
-        """Return every value: clients in the order of their last push, and each one's metrics sorted by name."""
+        """Return every value: clients in the order of their last push, and the metrics of each by name."""
         return [
             ClientMetric(
                 *client.pusher,

@@ -13,7 +13,7 @@ BYTES_MAX = 16 << 20
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:
-    """Return the values as a JSON array of objects with `ClientMetric`'s fields; NaN and infinity are null."""
+    """Return the values as a JSON array of objects with `ClientMetric`'s fields; NaN, infinity are null."""
     lines = []
     left = BYTES_MAX
     for row in reversed(list(rows)):

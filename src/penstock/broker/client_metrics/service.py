@@ -216,7 +216,7 @@ class ClientMetrics:
         self._instances.pop(client_instance_id, None)
 
     def expire(self, now: float) -> None:
-        """Drop the state of clients that have been silent for too long. The broker calls this once a second."""
+        """Drop the state of clients that were silent for too long. The broker calls this once a second."""
         if now < self._expiring_at:
             return
         self._expiring_at = now + EXPIRY_STEP_S

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """The alarm of one coordinator. It calls `wake` at the time that was set; `wake` then sets the next time."""
+    """The alarm of one coordinator. It calls `wake` at the time that was set; `wake` sets the next time."""
 
     def __init__(self, purgatory: Purgatory, wake: Callable[[], None]) -> None:
         self._purgatory = purgatory

@@ -71,7 +71,7 @@ def failing(request: Request, failures: list[Fault]) -> Answerer:
 
 
 class Answerer:
-    """Answers one request with error codes: selects the part that the broker handles, and adds error entries."""
+    """Answers one request with error codes: selects the part that the broker handles, adds error entries."""
 
     def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -177,7 +177,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """Return the response part for `item`, a part of the request: failed entries, and others from `real`."""
+        """Return the response part for `item`, a part of the request: failed entries, others from `real`."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return a new response, or entry of one, with an error code and the names from the request's `item`."""
+        """Return a new response, or entry of one, with an error code and names from the request's `item`."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:

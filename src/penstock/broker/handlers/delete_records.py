@@ -38,7 +38,7 @@ NO_OFFSET = -1
 
 
 class _Deletion(NamedTuple):
-    """A partition whose leader has the new start offset `offset`, while other replicas may not have it yet."""
+    """A partition whose leader has the new start offset `offset`, which other replicas may not have yet."""
 
     partition: Partition
     offset: int

@@ -238,7 +238,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Record the partitions' responses in a fetch session; return those that differ from its last response."""
+    """Record the partitions' responses in a fetch session; return those that differ from the last one."""
     news = []
     for topic in responses:
         fresh = []

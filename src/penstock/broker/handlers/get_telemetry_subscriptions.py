@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (71): the metrics that a client must push, the interval and the codecs (KIP-714)."""
+"""GetTelemetrySubscriptions (71): the metrics that a client must push, interval and codecs (KIP-714)."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _find(
 
 
 class Describer:
-    """Makes the topic entries of one Metadata response, with offline replicas and the errors that they cause."""
+    """Makes the topic entries of one Metadata response, with offline replicas and their errors."""
 
     def __init__(
         self, request: MetadataRequest, context: Context[ServingNode], living: Iterable[LocatedBroker]

@@ -94,7 +94,7 @@ def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceRe
 
 
 def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """Return the log start offset for the response to a refused batch, or -1 for errors where Kafka has -1."""
+    """Return the log start offset for the response to a refused batch, or -1 where Kafka has -1."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1

@@ -293,7 +293,7 @@ class ListenerSecurity:
             self._check_successor(settings)
 
     def _read_tls_state(self, settings: BrokerSecuritySettings) -> object:
-        """Return a value to detect changes: it differs if certificate settings or their files have changed."""
+        """Return a value to detect changes: it differs if certificate settings or files have changed."""
         files = [settings.text(name) for name in _FILES]
         stats = []
         for path in files:

@@ -1,4 +1,4 @@
-"""The users of a listener: users for PLAIN in its settings, those for SCRAM and tokens in the metadata log."""
+"""The users of a listener: PLAIN in its settings, SCRAM and tokens in the metadata log."""
 
 from __future__ import annotations
 

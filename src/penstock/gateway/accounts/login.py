@@ -54,7 +54,7 @@ NEEDS_MORE, NEEDS_BROKER = -1, -2
 
 
 class Begun(NamedTuple):
-    """The size and API key at the beginning of a frame; the API key of a raw SASL token without header is -1."""
+    """The size and API key at the beginning of a frame; a raw SASL token without header has -1."""
 
     size: int
     key: int

@@ -34,7 +34,7 @@ class Relaying(Protocol):
         """Connect to a broker; read no more requests until that succeeds, or no broker can be reached."""
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of `size` bytes before it is processed; raise DecodeError if `size` exceeds `most`."""
+        """Collect a frame of `size` bytes to process it; raise DecodeError if `size` exceeds `most`."""
 
     def hold_back(self) -> None:
         """Read no more requests from the client."""

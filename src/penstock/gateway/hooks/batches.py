@@ -175,7 +175,7 @@ def _one_batch(table: Any) -> pa.RecordBatch:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """Return a batch without records, as compaction leaves it, so that consumers continue after its offsets."""
+    """Return a batch without records, as compaction leaves it, so that consumers continue after it."""
     batch = bytearray(HEADER_BYTES)
     _pack(batch, header, header, 0)
     return batch

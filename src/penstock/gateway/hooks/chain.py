@@ -105,7 +105,7 @@ class Hooks:
         return self._chains.get(key, NO_CHAIN).blocks
 
     def steps(self, asked: HookedRequest) -> Steps:
-        """Return the generator that passes a request through injected faults and hooks, and to the cluster."""
+        """Return the generator that passes a request through injected faults and hooks to the cluster."""
         if self.faults is not None and self.faults.active:
             from penstock.gateway.hooks.fault_steps import suffering
 

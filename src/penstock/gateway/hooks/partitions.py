@@ -83,7 +83,7 @@ def changed_responses(
     functions: Sequence[OnBatches],
     caught: Callable[[str], None],
 ) -> None:
-    """Apply hook functions to the records of a Fetch or ShareFetch response. Refused partitions get an error."""
+    """Apply hook functions to the records of a Fetch or ShareFetch response. Refused ones get an error."""
     for topic in response.responses:
         for partition in topic.partitions:
             records = partition.records

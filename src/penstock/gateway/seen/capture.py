@@ -84,7 +84,7 @@ class CaptureFile:
         self._write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, _RAW_IP))
 
     def packet(self, head: bytes, data: bytes | memoryview) -> None:
-        """Write a packet. If writing fails, or the size limit is reached, log a warning and end the capture."""
+        """Write a packet. If writing fails, or the size limit is reached, warn and end the capture."""
         seconds, ms = divmod(self._clock.now_ms(), 1000)
         size = len(head) + len(data)
         if self._size + size + _PACKET.size > CAPTURE_BYTES_MAX:

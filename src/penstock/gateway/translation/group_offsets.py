@@ -100,7 +100,7 @@ def fetch(asked: TranslatedRequest) -> Steps:
 
 
 def _fetched(response: OffsetFetchResponse, asked: TranslatedRequest) -> OffsetFetchResponse:
-    """Return the OffsetFetch response in the client's version; copy a response-wide error to each partition."""
+    """Return the OffsetFetch response in the client's version; copy its error to each partition."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
     converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)
     replace_codes(converted, asked.version)

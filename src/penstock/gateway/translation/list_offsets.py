@@ -77,7 +77,7 @@ def list_offsets(asked: TranslatedRequest) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Divide the requested times into requests that contain each partition once, as versions since 1 require."""
+    """Divide the requested times into requests with each partition once, as versions since 1 require."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:

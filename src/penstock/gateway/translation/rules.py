@@ -1,4 +1,4 @@
-"""The rules of translation: versions of the client, versions of the cluster, and the function that converts."""
+"""The rules of translation: versions of client and cluster, and the function that converts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ the response to the client."""
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRequest:
-    """A client's request in `version`, and the version `target` in which the gateway sends it to the cluster."""
+    """A client's request in `version`, and the version `target` in which the gateway sends it on."""
 
     api_key: int
     version: int

@@ -1,1 +1,1 @@
-"""Kafka 0.7 in front of a newer cluster: the byte offsets of 0.7 encode record offsets of the newer cluster."""
+"""Kafka 0.7 in front of a newer cluster: the byte offsets of 0.7 encode its record offsets."""

@@ -272,7 +272,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """Return the exponent of a partition's slot size: the one in use, or one that fits the last records."""
+        """Return the exponent of a partition's slot size: the one in use, or one for the last records."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
@@ -294,7 +294,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the exponent of a slot size into which all values fit, or most of them if some are very large."""
+    """Return the exponent of a slot size into which all values fit, or most if some are very large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

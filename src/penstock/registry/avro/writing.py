@@ -47,7 +47,7 @@ class _Unsure(Exception):
 
 @dataclass
 class _Program:
-    """A program of the bulk writer: operations, the columns that they read, and a bound of the output's size."""
+    """A program of the bulk writer: operations, columns that they read, and a bound of the output size."""
 
     ops: list[int] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)

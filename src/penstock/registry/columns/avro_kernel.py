@@ -88,7 +88,7 @@ def read_avro(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row where the loop stopped, and the number of a full group or -1."""
+    """Read values from `row` on; return the row of the stop, and the number of a full group, or -1."""
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

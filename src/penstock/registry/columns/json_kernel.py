@@ -367,7 +367,7 @@ def field_named(
 
 @kernel
 def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last: int) -> bool:
-    """Return True if a map has equal keys, or might have, because too many or escaped keys are not compared."""
+    """Return True if a map has equal keys, or might have, as too many or escaped keys are not compared."""
     if last - first > MAP_ENTRIES_MAX:
         return True
     for index in range(first, last):
@@ -422,7 +422,7 @@ def read_json(
     state: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row where the loop stopped, and the number of a full group or -1."""
+    """Read values from `row` on; return the row of the stop, and the number of a full group, or -1."""
     groups = len(filled)
     while row < len(starts):
         end = ends[row]

@@ -71,7 +71,7 @@ class ColumnLayout:
         return self.groups - 1
 
     def constant(self, data: bytes) -> int:
-        """Add constant bytes; return their start, as a negative number to distinguish it from data positions."""
+        """Add constant bytes; return their start, negative to distinguish it from data positions."""
         start = -1 - len(self.constants)
         self.constants += data
         return start

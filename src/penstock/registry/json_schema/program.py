@@ -51,7 +51,7 @@ _SCALARS = {
 
 
 class RowChunk(NamedTuple):
-    """Decoded rows as an Arrow array, and their indices `rows`. The rows `odd` are left to Python's parser."""
+    """Decoded rows as an Arrow array, and their indices `rows`. Python's parser reads the rows `odd`."""
 
     array: pa.Array
     rows: Ints

@@ -47,7 +47,7 @@ class MisfitError(DecodeError):
 
 @dataclass(frozen=True)
 class JsonShape:
-    """The structure of JSON values: `kind` is their type, such as OBJECT; `children` are the shapes of parts."""
+    """The structure of JSON values: `kind` is their type, such as OBJECT; `children` are shapes of parts."""
 
     kind: str
     children: tuple[tuple[str, JsonShape], ...] = ()

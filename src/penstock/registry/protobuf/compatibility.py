@@ -23,7 +23,7 @@ PROBLEMS_MAX = 100
 
 
 def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[str]:
-    """Return the reasons why `reader` misreads messages of `writer`; an empty list if it reads all correctly."""
+    """Return the reasons why `reader` misreads messages of `writer`; an empty list if it reads all."""
     found: list[str] = []
     wanted = dict(_messages(reader))
     for name, message in _messages(writer):

@@ -41,7 +41,7 @@ class Writing(Protocol):
 
 
 class Election:
-    """Takes part in elections; lets the registry's log take over or give up the right to write accordingly."""
+    """Takes part in elections; the registry's log takes over or gives up the right to write."""
 
     def __init__(
         self,

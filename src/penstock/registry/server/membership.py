@@ -119,7 +119,7 @@ class RegistryMembership:
             await self._leave()
 
     def rejoin(self) -> None:
-        """Make the member join the group again, because the outcome of the last election is no longer valid."""
+        """Make the member join the group again, as the outcome of the last election is invalid."""
         self._must_join = True
         self.identity = replace(self.identity, is_leader=False)
 

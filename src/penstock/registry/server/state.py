@@ -473,7 +473,7 @@ class RegistryState:
     def set_config(
         self, subject: str | None, body: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[LogRecord]]:
-        """Return the settings in a request, and the records that store them for a subject (None: globally)."""
+        """Return the settings in a request, and records that store them for a subject (None: globally)."""
         level = body.get("compatibility") or body.get("compatibilityLevel")
         if level is not None and str(level).upper() not in LEVELS:
             raise RefusedError(

@@ -86,7 +86,7 @@ class Coordinators:
     async def add_partitions(
         self, transaction: TaskTransaction, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add partitions to a transaction, which brokers before KIP-890 require. Raises the errors of `end`."""
+        """Add partitions to a transaction, as brokers before KIP-890 require. Raises the errors of `end`."""
         step = AddPartitions(ProducerId(transaction.producer_id, transaction.epoch), frozenset(partitions))
         what = f"adding partitions to transaction {transaction.transactional_id!r}"
         answer = await self._ask(transaction.transactional_id, lambda: step, what)

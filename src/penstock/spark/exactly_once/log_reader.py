@@ -105,7 +105,7 @@ def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
 async def _batches(
     client: AsyncClient, tp: TopicPartition, first: int, end: int
 ) -> AsyncGenerator[tuple[memoryview, BatchHeader], None]:
-    """Yield a partition's raw batches, in message format 2, from offset `first` up to, not including, `end`."""
+    """Yield a partition's raw batches, in message format 2, from offset `first` to before `end`."""
     if first >= end:
         return
     reader = RangeReader(client, [OffsetRange(*tp, first, end)])

@@ -24,7 +24,7 @@ minute, is too short.
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """The cluster, name, client settings and state topic of a sink, and the transactional ids made from them."""
+    """The cluster, name, client settings and state topic of a sink, and transactional ids made from them."""
 
     sink: str
     """The prefix of all transactional ids of the sink: equal in all runs of a query, and used by no other

@@ -76,7 +76,7 @@ class Copy(NamedTuple):
 
 
 class Lose(NamedTuple):
-    """The next action: stop the query with an error, because rows of `transactions` are no longer in the log."""
+    """The next action: stop the query with an error, as rows of `transactions` are no longer in the log."""
 
     transactions: tuple[TaskTransaction, ...]
 

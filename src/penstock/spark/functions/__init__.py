@@ -1,1 +1,1 @@
-"""Functions for DataFrames: records from and to CloudEvents, and columns encoded with a registry's schemas."""
+"""Functions for DataFrames: records from and to CloudEvents, and columns encoded with registered schemas."""

@@ -99,7 +99,7 @@ def _offsets(path: Path) -> StreamOffsets:
 
 
 def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
-    """Return the offsets of the sources that read topics. The offsets of a source are JSON text or an object."""
+    """Return the offsets of the sources that read topics. They are JSON text or an object."""
     found = StreamOffsets({})
     for document in documents:
         with suppress(ValueError, ConfigError):

@@ -44,7 +44,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime. `home` is the value for JAVA_HOME, or None if the runtime was found through PATH alone."""
+    """A Java runtime. `home` is the value for JAVA_HOME, or None if it was found through PATH alone."""
 
     home: Path | None
     version: int
@@ -88,7 +88,7 @@ def _usable(executable: Path, found_by: str, home: Path | None) -> Java:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """Return the contents of the file `release` in a Java home (version, modules and so on) as a dictionary."""
+    """Return the contents of the file `release` in a Java home (version, modules …) as a dictionary."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -156,7 +156,7 @@ def _holds(made: Path, wrapper: str) -> bool:
 
 
 def _make_home(home: Path, made: Path, wrapper: str) -> None:
-    """Make the Java home in a temporary directory, then rename it, so that no session uses an incomplete one."""
+    """Make the Java home in a temporary directory, then rename it, so no session uses an incomplete one."""
     building = Path(tempfile.mkdtemp(prefix=made.name, dir=made.parent))
     try:
         (building / "bin").mkdir()

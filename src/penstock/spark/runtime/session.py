@@ -179,7 +179,7 @@ def is_local(master: str) -> bool:
 
 
 def local_cores(master: str) -> int:
-    """Return the number of tasks that run at a time under a master: ``local``, ``local[4]`` or ``local[*]``."""
+    """Return the number of concurrent tasks under a master: ``local``, ``local[4]`` or ``local[*]``."""
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -103,7 +103,7 @@ def _lag(sources: list[Mapping[str, Any]]) -> int | None:
 
 
 def _offsets(value: Any) -> dict[Any, int] | None:
-    """Return the offsets of one source, which are JSON text or an object; None if the source reads no topics."""
+    """Return the offsets of one source, JSON text or an object; None if the source reads no topics."""
     import json
 
     try:

@@ -58,7 +58,7 @@ def event_columns(
 
 
 def _is_typed(name: str) -> bool:
-    """Return True if the Arrow column of an extension is not text; Spark then gets the text in `extensions`."""
+    """Return True if the Arrow column of an extension is not text; Spark gets its text in `extensions`."""
     from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 
     return WELL_KNOWN_EXTENSIONS.get(name) in (

@@ -143,7 +143,7 @@ Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | W
 
 @dataclass(frozen=True)
 class Flow:
-    """A processing step to check: `group` consumes `source`, and produces to `sinks` or calls `History.work`."""
+    """A step to check: `group` consumes `source`, and writes to `sinks` or calls `History.work`."""
 
     source: str
     sinks: tuple[str, ...]

@@ -51,7 +51,7 @@ class LostWrite(Finding):
 
 
 class UnheededFailure(Finding):
-    """A mistake: a send failed or was never awaited, its record is in no log, and the application continued."""
+    """A mistake: a send failed or was never awaited, its record is lost, and the application continued."""
 
 
 class DuplicateWrite(Finding):
@@ -91,7 +91,7 @@ class OffsetsOutsideTransaction(Finding):
 
 
 class OffsetAheadOfWork(Finding):
-    """A mistake: an offset was committed before the work on a record below it; a crash would lose that work."""
+    """A mistake: an offset was committed before the work on a record below it; a crash would lose it."""
 
 
 class WorkAfterRebalance(Finding):

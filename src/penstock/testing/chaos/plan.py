@@ -59,7 +59,7 @@ class FaultKind(NamedTuple):
     by_default: bool = True
 
     def draw(self, kind: str, dice: random.Random) -> PlannedFault:
-        """Return a planned fault of this kind, with its API, moment and details drawn at random from `dice`."""
+        """Return a planned fault of this kind, with API, moment and details drawn at random from `dice`."""
         api = dice.choice(self.apis)
         skip = dice.randrange(dice.choice(_MOMENTS))
         return PlannedFault(kind, api, skip, dice.choice(self.times), dice.choice(self.details(api)))
@@ -156,7 +156,7 @@ DEFAULT_FAULTS: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if 
 
 
 class Plan(NamedTuple):
-    """The faults of one chaos run. `chosen` has the numbers, from 1, of the faults to inject; None means all."""
+    """The faults of one chaos run. `chosen` has the numbers, from 1, of the faults to inject; None: all."""
 
     seed: int
     run: int

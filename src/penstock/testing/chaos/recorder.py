@@ -64,7 +64,7 @@ class Recorder:
         )
 
     def polled(self, records: Iterable[Any], client: int = 0) -> None:
-        """Record the records that a consumer returned: objects with topic, partition, offset, key and value."""
+        """Record the records that a consumer returned: with topic, partition, offset, key and value."""
         rows = tuple(
             LogRecord(each.topic, each.partition, each.offset, each.key, each.value) for each in records
         )

@@ -180,7 +180,7 @@ class _Watch:
         return poll_now
 
     def iterate_now(self, original: Any) -> Any:
-        """Return a wrapper of `iterate_now` that adds each record returned by the iteration to the history."""
+        """Return a wrapper of `iterate_now` that adds each returned record to the history."""
 
         def iterate_now(consumer: Any) -> Iterator[Any]:
             number = self._clients.number(consumer)

@@ -1,4 +1,4 @@
-"""The base of stand-ins for containers, with the methods of `testcontainers.core.container.DockerContainer`."""
+"""The base of stand-ins for containers, with the methods of Testcontainers' `DockerContainer`."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ class BrokerContainer:
         """Return None, as Testcontainers does if Docker has no information."""
 
     def get_docker_client(self) -> ContainerDockerClient:
-        """Return a stand-in for Testcontainers' client of Docker, which returns stand-ins for all containers."""
+        """Return a stand-in for Testcontainers' Docker client, which returns stand-ins of all containers."""
         return ContainerDockerClient()
 
     def get_logs(self) -> tuple[bytes, bytes]:

@@ -17,7 +17,7 @@ DockerException = APIError = NotFound = ImageNotFound = ContainerError
 
 
 class DockerNetwork:
-    """A network of Docker's library. Stand-ins join it without effect, since all of them run in this process."""
+    """A network of Docker's library. Stand-ins join it without effect, as all run in this process."""
 
     def __init__(self, name: str, real: Any = None) -> None:
         self.name = name

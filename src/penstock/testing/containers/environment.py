@@ -138,7 +138,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """Return the value that Kafka would read after an image's script has written `text` to a properties file."""
+    """Return the value that Kafka would read after an image's script wrote `text` to a properties file."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

@@ -19,7 +19,7 @@ NO_PRODUCER = (-1, -1)
 
 
 class Adaptation:
-    """Changes recorded requests for a target cluster, with ids and offsets from the target's earlier answers."""
+    """Changes recorded requests for a target cluster, with ids and offsets from its earlier answers."""
 
     def __init__(self, exchanges: list[RecordedExchange]) -> None:
         self.old_names = topic_names(exchanges)

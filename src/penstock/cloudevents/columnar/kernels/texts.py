@@ -96,7 +96,7 @@ def is_plain(word: int) -> bool:
 
 @kernel
 def has_no(byte_eight_times: int, plain_word: int) -> bool:
-    """Return True if a word of eight ASCII bytes lacks a byte, given as a word that repeats it eight times."""
+    """Return True if a word of eight ASCII bytes lacks a byte, given as a word with it eight times."""
     return ((plain_word ^ byte_eight_times) - ONES) & TOP_BITS == 0
 
 

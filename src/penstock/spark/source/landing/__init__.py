@@ -1,1 +1,1 @@
-"""Landing (storing topics as tables of files) from Spark: tasks write Parquet files, the sink commits them."""
+"""Landing (storing topics as tables of files) from Spark: tasks write files, the sink commits them."""

@@ -281,7 +281,7 @@ def _directory(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a comma-separated list; commas in parentheses do not separate: ``bucket(4, key)``."""
+    """Return the names in a comma-separated list; not at commas in parentheses: ``bucket(4, key)``."""
     return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 

@@ -1,4 +1,4 @@
-"""The Spark sink that lands files: tasks report the files they wrote, the driver commits these as one batch."""
+"""The Spark sink that lands files: tasks report their files, the driver commits them as one batch."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class _Reading:
         return self._compared(*self._sides(node, operator))
 
     def _sides(self, node: Expr, operator: str) -> tuple[str, str, Expr]:
-        """Return (column, operator, literal) of a comparison; mirror the operator if the literal comes first."""
+        """Return (column, operator, literal) of a comparison; mirrored if the literal comes first."""
         left, right = _bare(node.this), _bare(node.expression)
         if _is_column(left):
             return self._column(left), operator, right
