@@ -23,7 +23,7 @@ import pytest
 from penstock import Admin, Broker, Producer
 from penstock.broker.lever_socket import directory, socket_path
 from penstock.cli.waiting import Waiting
-from penstock.client.cluster.obstacles import Obstacle
+from penstock.client.cluster.retry import Obstacle
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.client.keyed_tasks import KeyedTasks
+from penstock.client.background_loop import KeyedTasks
 
 
 def test_a_key_has_one_task_at_a_time() -> None:

@@ -48,7 +48,8 @@ from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 from penstock.records.batch import encode_batch
 from penstock.records.format.batch_header import set_base_offset
-from penstock.tables.bounds import checked_bounds, plan_reading
+from penstock.tables.reading import plan_reading
+from penstock.tables.spec import checked_bounds
 
 T0 = TopicPartition("t", 0)
 BROKER = r"127\.0\.0\.1:\d+"

@@ -18,7 +18,7 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncConsumer, AsyncProducer, Statistics
 from penstock.client.addresses import Address
-from penstock.client.cluster.obstacles import ENTRIES_MAX, Troubles
+from penstock.client.cluster.retry import ENTRIES_MAX, Troubles
 from penstock.client.counters import (
     BROKERS_COUNTED_MAX,
     ClientCounters,

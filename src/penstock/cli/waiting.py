@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from penstock.client.cluster.obstacles import Observer, Obstacle
+from penstock.client.cluster.retry import Observer, Obstacle
 from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.printable import printable
 

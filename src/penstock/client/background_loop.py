@@ -1,4 +1,4 @@
-"""One event loop on one background thread, for all blocking clients of a process.
+"""One event loop on one background thread, for all blocking clients of a process; tasks that clients share.
 
 Ctrl-C interrupts a waiting thread at once, and cancels the coroutine that it waits for. Threads do not
 survive a fork, so a forked child drops the parent's loop and starts one of its own when it first needs one.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import after_fork_in_child
+from penstock.errors import NetworkError
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ class _Call(Generic[T]):
         self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
-            self._task.add_done_callback(_look_at)
+            self._task.add_done_callback(ignore_outcome)
 
     def join(self) -> None:
         self._done.acquire()
@@ -117,7 +118,7 @@ class _Call(Generic[T]):
         return self._task.result()
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
+def ignore_outcome(task: asyncio.Task[Any]) -> None:
     """Mark a task's exception as retrieved, so that asyncio logs no warning about it."""
     if not task.cancelled():
         task.exception()
@@ -156,6 +157,55 @@ def finish(coroutine: Coroutine[Any, Any, object]) -> None:
     if sys.is_finalizing() or not background.thread.is_alive():
         coroutine.close()
     elif threading.current_thread() is background.thread:
-        background.loop.create_task(coroutine).add_done_callback(_look_at)
+        background.loop.create_task(coroutine).add_done_callback(ignore_outcome)
     else:
         run(coroutine)
+
+
+async def outcome_of(task: asyncio.Task[T]) -> T:
+    """Return the result of a task that other callers wait for, too: a cancelled caller leaves it running.
+
+    Raises:
+        NetworkError: the task itself was cancelled, because the client was closed.
+    """
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled():
+            raise NetworkError("the client was closed") from None
+        task.add_done_callback(ignore_outcome)
+        raise
+
+
+class KeyedTasks:
+    """Background tasks of one event loop, at most one at a time for each key (in Go: single flight).
+
+    `finished` is called on the event loop whenever a task ends.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, finished: Callable[[], object]) -> None:
+        self._loop = loop
+        self._finished = finished
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    def start(self, key: Hashable, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run `coroutine` as a task, or close it at once if a task with the same key is running."""
+        if key in self._tasks or self._is_closed:
+            coroutine.close()
+            return
+        task = self._tasks[key] = self._loop.create_task(coroutine)
+
+        def finish(_: asyncio.Task[None]) -> None:
+            del self._tasks[key]
+            self._finished()
+
+        task.add_done_callback(finish)
+
+    async def close(self) -> None:
+        """Cancel every task, and wait until they have ended. Later calls of `start` do nothing."""
+        self._is_closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -21,7 +21,8 @@ from penstock.errors import ConfigError, UnsupportedVersionError
 from penstock.model import OffsetRange, TopicPartition
 from penstock.queries.pushdown.wanted import Wanted, on_topic
 from penstock.queries.watching import StoppedError, Watch
-from penstock.tables.bounds import Bounds, ReadPlan, plan_reading
+from penstock.tables.reading import ReadPlan, plan_reading
+from penstock.tables.spec import Bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from penstock.registry.client import Finder
     from penstock.registry.dead_letters import DeadLetters
     from penstock.registry.schemas import Schema
-    from penstock.tables.bounds import Bound, Last
     from penstock.tables.scans import PlacedBatches
+    from penstock.tables.spec import Bound, Last
 
 
 @hinted("read_topic")

@@ -20,9 +20,8 @@ from penstock.log.disk import scan
 from penstock.log.disk.data_directory import find_partitions
 from penstock.log.disk.scan import BATCH_BYTES
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
-from penstock.tables.bounds import Bound, Bounds, KnownBound, Last
 from penstock.tables.scans import ArrowScan, chosen
-from penstock.tables.spec import ReadSpec, Topics
+from penstock.tables.spec import Bound, Bounds, KnownBound, Last, ReadSpec, Topics
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -114,7 +114,7 @@ class Mirror:
 
         Yields the progress after each chunk, whose records are acknowledged by then. With `follow`, a source
         that cannot be reached is tried again. While the source has no new records, requests are sent to the
-        target, so that `penstock.client.cluster.obstacles` can report a target that does not answer.
+        target, so that `penstock.client.cluster.retry` can report a target that does not answer.
         """
         partitions = self._source.partitions(self.topic)
         with Admin(self._target) as admin:

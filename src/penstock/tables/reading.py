@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.fetch.ranges import FETCH_BYTES, fetch_ranges_async, scan_ranges
-from penstock.errors import ConfigError
-from penstock.model import OffsetRange, TopicPartition
-from penstock.tables.bounds import ReadPlan, plan_reading
+from penstock.errors import ConfigError, ProtocolViolationError
+from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
+from penstock.moments import moment_ms
 from penstock.tables.progress import ProgressLine
-from penstock.tables.spec import ReadSpec, RowLimit
+from penstock.tables.spec import Bounds, KnownBound, KnownPoint, ReadSpec, RowLimit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +33,24 @@ LIKELY_RECORD_BYTES = 1 << 10
 
 Place = tuple[int, int, int]
 """The sort key of a batch: (index of its topic, partition number, index of the batch in its partition)."""
+
+
+class ReadPlan(NamedTuple):
+    """The offset ranges to read, the topic ids, and the start offset of every partition, also of empty ones.
+
+    Retention may remove the first records of a partition during the read. For the partitions in
+    `may_begin_later`, whose start was not given as an offset, reading continues with the remaining records.
+    """
+
+    ranges: list[OffsetRange]
+    may_begin_later: frozenset[TopicPartition]
+    topic_ids: Mapping[str, bytes]
+    starts: Mapping[TopicPartition, int]
+
+    @property
+    def offsets(self) -> int:
+        """The number of offsets in the ranges: an upper bound of the number of records."""
+        return sum(wanted.size for wanted in self.ranges)
 
 
 @dataclass(frozen=True)
@@ -227,3 +248,92 @@ def _check_07(spec: ReadSpec) -> None:
         raise ConfigError("key has no meaning with Kafka 0.7: its messages have no keys")
     if spec.is_following:
         raise ConfigError("follow is for brokers since Kafka 0.8: penstock mirror follows one of 0.7")
+
+
+async def plan_reading(
+    client: AsyncClient,
+    topics: Sequence[str],
+    bounds: Bounds,
+    numbers_of: Callable[[str, Collection[int]], list[int]],
+    isolation: str,
+) -> ReadPlan:
+    """Return the offset ranges to read: what the topics contain now between two bounds.
+
+    `numbers_of(topic, existing partitions)` returns the numbers of the partitions to read.
+
+    Raises:
+        ConfigError: a topic does not have a partition that `numbers_of` returned.
+        KafkaError: a topic does not exist.
+        NetworkError, RequestTimeoutError: no broker answers.
+        ProtocolViolationError: a broker answers that a log ends before it begins.
+    """
+    what = f"getting to know topic {', '.join(map(repr, topics))}"
+    infos = await client.retrying(what, lambda: client.topics_of(topics))
+    tps: list[TopicPartition] = []
+    for topic in topics:
+        known = infos[topic].partitions
+        chosen = numbers_of(topic, known)
+        for number in chosen:
+            if number not in known:
+                raise no_such_partition(TopicPartition(topic, number), len(known))
+        for which, bound in (("start", bounds.start), ("end", bounds.end)):
+            check_partitions(which, bound, chosen)
+        tps += [TopicPartition(topic, number) for number in chosen]
+    first = await fetch_known_offsets(client, tps, EARLIEST)
+    last = await fetch_known_offsets(client, tps, LATEST, isolation=isolation)
+    for tp in tps:
+        if first[tp] > last[tp]:
+            broker = client.address_of(await client.leader(tp))
+            raise ProtocolViolationError(
+                f"broker {broker} says that {tp} begins at {first[tp]} and ends at {last[tp]}"
+            )
+    ends = await _offsets_at(client, tps, bounds.end, "latest", first, last)
+    if bounds.last is None:
+        starts = await _offsets_at(client, tps, bounds.start, "earliest", first, last)
+    else:
+        starts = {tp: max(first[tp], ends[tp] - bounds.last) for tp in tps}
+    return ReadPlan(
+        [OffsetRange(*tp, starts[tp], ends[tp]) for tp in tps if starts[tp] < ends[tp]],
+        frozenset(tp for tp in tps if not isinstance(point_of(bounds.start, tp.partition, "earliest"), int)),
+        {topic: infos[topic].topic_id for topic in topics},
+        starts,
+    )
+
+
+def check_partitions(which: str, bound: KnownBound, partitions: Collection[int]) -> None:
+    """Raise ConfigError if a bound names a partition that is not read."""
+    for partition in bound if isinstance(bound, Mapping) else ():
+        if partition not in partitions:
+            raise ConfigError(f"{which} names partition {partition}, which is not among those read")
+
+
+def point_of(bound: KnownBound, partition: int, default: KnownPoint) -> KnownPoint:
+    """Return the bound of one partition; `default` if `bound` is a mapping without it."""
+    return bound.get(partition, default) if isinstance(bound, Mapping) else bound
+
+
+async def _offsets_at(
+    client: AsyncClient,
+    tps: Sequence[TopicPartition],
+    bound: KnownBound,
+    default: str,
+    first: Mapping[TopicPartition, int],
+    last: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Resolve a bound to an offset within the log of each partition, for example by ListOffsets for a time.
+
+    `default` ("earliest" or "latest") applies to partitions that are missing in a mapping.
+    """
+    known: dict[TopicPartition, int] = {}
+    times: dict[TopicPartition, int] = {}
+    for tp in tps:
+        point = point_of(bound, tp.partition, default)
+        if isinstance(point, datetime):
+            times[tp] = moment_ms(point, 0)
+        elif isinstance(point, str):
+            known[tp] = first[tp] if point == "earliest" else last[tp]
+        else:
+            known[tp] = min(max(point, first[tp]), last[tp])
+    for tp, found in (await fetch_offsets(client, times)).items() if times else ():
+        known[tp] = last[tp] if found is None else min(found.offset, last[tp])
+    return known

@@ -1,11 +1,14 @@
-"""The arguments of all readers of topics and logs, and their checks."""
+"""The arguments of all readers of topics and logs, and their checks: topics, bounds, columns, keys."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict
+from datetime import UTC, date, datetime, timedelta
+from operator import index
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from penstock.client.arguments import (
     column_names,
@@ -14,13 +17,14 @@ from penstock.client.arguments import (
     partition_numbers,
     topic_name,
     topics_or_pattern,
+    whole,
 )
 from penstock.client.config import Partitioner
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.errors import ConfigError
-from penstock.model import COLUMN_NAMES
-from penstock.tables.bounds import Bound, Bounds, Last, checked_bounds
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST
+from penstock.moments import is_duration, moment_ms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +33,21 @@ if TYPE_CHECKING:
     from penstock.registry.client import Finder
     from penstock.registry.dead_letters import DeadLetters
     from penstock.registry.schemas import Schema
+
+Point = str | int | datetime | date | timedelta
+"""``"earliest"``, ``"latest"``, an offset, a time (``"2026-01-31T12:00:00Z"``, a datetime or date), or a
+duration before now (``"1h"``, a timedelta).
+"""
+
+Bound = Point | Mapping[int, Point]
+"""A `Point` for all partitions, or a mapping of partition numbers to points."""
+
+Last = int | str | timedelta
+"""The last part of each partition to read: a number of records, or a duration before now such as "1h"."""
+
+KnownPoint = str | int | datetime
+KnownBound = KnownPoint | Mapping[int, KnownPoint]
+"""A checked bound: ``"earliest"``, ``"latest"``, an offset of 0 or more, a datetime; or one per partition."""
 
 Topics = str | re.Pattern[str] | Iterable[str]
 """The name of a topic, several names, or a pattern that fits whole names: compiled, or text after ``^``."""
@@ -62,6 +81,21 @@ class DecodingScanOptions(ScanOptions, total=False):
     schema: str | Schema | None
     message: str | None
     dead_letters: DeadLetters | None
+
+
+_NAMES = {"earliest": "earliest", "latest": "latest", EARLIEST: "earliest", LATEST: "latest"}
+
+
+class Bounds(NamedTuple):
+    """Checked bounds of a read. If `last` is set, each partition is read from `last` offsets before its end.
+
+    `limit` is the most records to return.
+    """
+
+    start: KnownBound
+    end: KnownBound
+    last: int | None
+    limit: int | None
 
 
 @dataclass(frozen=True)
@@ -211,3 +245,89 @@ def _topics(topic: Topics) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
 
 def _partitioner(value: str | Partitioner) -> Partitioner:
     return value if callable(value) else PARTITIONERS[one_of(*PARTITIONERS)(value, "partitioner")]
+
+
+def checked_bounds(
+    start: Bound,
+    end: Bound,
+    last: Last | None = None,
+    limit: int | None = None,
+    *,
+    needs_zones: bool = False,
+) -> Bounds:
+    """Return checked bounds, durations converted to times; `needs_zones` refuses datetimes without a zone.
+
+    Raises:
+        ConfigError: an argument is not a bound, or `start` and `last` are both given.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    checked_limit = None if limit is None else _count(limit, "limit")
+    count: int | None = None
+    if last is not None:
+        if start != "earliest":
+            raise ConfigError(f"start is {start!r} and last is {last!r}: give one of them")
+        if isinstance(last, (str, timedelta)):
+            text = last if isinstance(last, timedelta) or is_duration(last) else None
+            if text is None:
+                raise ConfigError(
+                    f"last is {last!r}: a number of records or a duration is needed, as 100 or '1h'"
+                )
+            start = _at(text, "last", now_ms)
+        else:
+            count = _count(last, "last", " or a duration such as '1h'")
+    return Bounds(
+        _checked(start, "start", now_ms, needs_zones), _checked(end, "end", now_ms, needs_zones),
+        count, checked_limit,
+    )  # fmt: skip
+
+
+def _count(value: object, what: str, otherwise: str = "") -> int:
+    try:
+        count = whole(value, what)
+    except ConfigError:
+        count = -1
+    if count < 0:
+        raise ConfigError(f"{what} is {value!r}: a number of records{otherwise} is needed")
+    return count
+
+
+def _checked(bound: Bound, which: str, now_ms: int, needs_zones: bool) -> KnownBound:
+    if isinstance(bound, Mapping):
+        return {
+            whole(partition, f"a partition of {which}"): _point(point, which, now_ms, needs_zones)
+            for partition, point in bound.items()
+        }
+    return _point(bound, which, now_ms, needs_zones)
+
+
+def _point(point: object, which: str, now_ms: int, needs_zones: bool) -> KnownPoint:
+    if isinstance(point, datetime) and needs_zones and point.tzinfo is None:
+        raise ConfigError(f"{which} is a time without a time zone; add one, for example tzinfo=timezone.utc")
+    if isinstance(point, (date, timedelta)):
+        return _at(point, which, now_ms)
+    if isinstance(point, str):
+        return point if point in _NAMES else _at(point, which, now_ms)
+    try:
+        offset = -3 if isinstance(point, bool) else index(point)  # type: ignore[arg-type]
+    except TypeError:
+        offset = -3
+    if offset >= 0:
+        return offset
+    if offset in _NAMES:
+        return _NAMES[offset]
+    raise ConfigError(
+        f"{which} is {point!r}, which is no position in a topic: earliest, latest, an offset, a time or "
+        "a duration"
+    )
+
+
+def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
+    """Return the time `point`, or the time that is the duration `point` before now, in whole milliseconds."""
+    try:
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment_ms(point, now_ms))
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"{which} is {point!r}, which is no position in a topic: earliest, latest, an offset, a time or "
+            f"a duration ({error})"
+        ) from None
+    return found

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from penstock.registry.client import Finder
     from penstock.registry.dead_letters import DeadLetters
     from penstock.registry.schemas import Schema
-    from penstock.tables.bounds import Bound, Last
     from penstock.tables.scans import Batches
+    from penstock.tables.spec import Bound, Last
     from penstock.tables.values import Values
 
 READ_BATCH_BYTES = 4 << 20
@@ -271,6 +271,9 @@ def values_of(
 
     Raises the errors of `Values.checked`.
     """
+    given: tuple[object, ...] = (value, key_format, registry, schema, message, dead_letters)
+    if all(each is None for each in given):
+        return None
     from penstock.tables.values import Values
 
     return Values.checked(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.cluster.obstacles import Troubles, register
+from penstock.client.cluster.retry import Troubles, register
 from penstock.errors import ConfigError, CorruptRecordError, StorageError
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.v07.byte_log import segment_starts

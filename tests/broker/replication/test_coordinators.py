@@ -6,7 +6,6 @@ import re
 import select
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,7 +25,6 @@ from penstock.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTopic,
 )
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.end_txn_request import EndTxnRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -355,19 +353,3 @@ def test_offsets_in_a_transaction_wait_for_the_coordinator_as_records_do(cluster
     assert committed(cluster, group) == (0, 1)
     assert end(cluster, name, producer) == 0
     until(lambda: committed(cluster, group) == (0, 7))
-
-
-def test_offsets_go_with_their_topic_though_no_group_was_used_since_the_start(tmp_path: Path) -> None:
-    """A topic that is made anew under the name must not be read from an offset of the one before."""
-    groups = GROUPS[:6]
-    with KafkaCluster(3, tmp_path) as cluster:
-        cluster.create_topic(TOPIC, replicas=[[1, 2, 3]])
-        cluster.create_topic(OFFSETS_TOPIC, replicas=STATE, cleanup_policy="compact")
-        for group in groups:
-            until(lambda group=group: commit(cluster, group, 7) == 0)
-    with KafkaCluster(3, tmp_path) as cluster:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=10_000)
-        until(lambda: ask(cluster, 1, request, 6).responses[0].error_code in (0, 3))
-        cluster.create_topic(TOPIC, replicas=[[1, 2, 3]])
-        for group in groups:
-            until(lambda group=group: committed(cluster, group) == (0, -1))

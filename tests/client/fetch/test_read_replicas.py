@@ -15,9 +15,8 @@ from penstock.client.cluster.metadata import BrokerNode, ClusterMetadata, Partit
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch import read_replicas
 from penstock.client.fetch.consumer import AsyncConsumer
-from penstock.client.fetch.cursors import Cursor
+from penstock.client.fetch.cursors import LEADER_S, Cursor, ReadReplicas
 from penstock.client.fetch.ranges import fetch_ranges_async
-from penstock.client.fetch.read_replicas import LEADER_S, ReadReplicas
 from penstock.model import OffsetRange, TopicPartition
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode

@@ -122,17 +122,12 @@ class ClusterCoordinators:
         node = self.node
         with node.failures.barrier("replication", "topics that were deleted"):
             names = [topic.name for topic in topics]
-            if node.groups_if_used is not None or self._leads_offsets():
+            if node.groups_if_used is not None:
                 node.forget_topics(names, node.clock.now_ms())
-                return
-            if TRANSACTIONS_TOPIC in names and node.transactions_if_used is not None:
+            elif TRANSACTIONS_TOPIC in names and node.transactions_if_used is not None:
                 node.transactions_if_used.forget_everything()
-            node.forget_share_states(names)
-
-    def _leads_offsets(self) -> bool:
-        """Return True if this node leads a partition of `__consumer_offsets`."""
-        topic = self.node.cluster.topics.get(OFFSETS_TOPIC)
-        return topic is not None and any(partition.leads for partition in topic.partitions)
+            if node.groups_if_used is None:
+                node.forget_share_states(names)
 
     def quotas_changed(self) -> None:
         """Enforce the new client quotas."""

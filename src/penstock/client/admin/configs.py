@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.admin.refusals import refusal
-from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import ANY_NODE, CONTROLLER
 from penstock.client.cluster.metadata import no_such_topic
+from penstock.client.cluster.retry import only
 from penstock.model import setting_text
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.field_values import BROKER_RESOURCE, GROUP_RESOURCE, METRICS_RESOURCE, TOPIC_RESOURCE

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
-from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
 from penstock.client.cluster.metadata import BrokerNode
+from penstock.client.cluster.retry import check_complete, left_out, only
 from penstock.client.group.coordinator import CoordinatorFinder
 from penstock.client.group.offsets import Committable, GroupOffsets, MemberIdentity, OffsetAndMetadata
 from penstock.client.group.old_groups import peer_for_groups

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.admin.refusals import refusal
-from penstock.client.cluster.answers import check_complete
+from penstock.client.cluster.retry import check_complete
 from penstock.model import TopicPartition
 from penstock.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,

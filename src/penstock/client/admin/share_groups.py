@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.admin.groups import GroupAdministration, GroupListing, refused_to
 from penstock.client.assignors.member_metadata import group_by_topic
-from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.metadata import BrokerNode, no_such_topic
+from penstock.client.cluster.retry import check_complete, only
 from penstock.client.group.coordinator import NEEDS_SHARE_GROUPS
 from penstock.errors import KafkaError, PenstockError
 from penstock.model import TopicPartition

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client import arguments
 from penstock.client.admin.refusals import refusal
-from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
 from penstock.client.cluster.metadata import NO_TOPIC_ID, PartitionInfo, no_such_topic
+from penstock.client.cluster.retry import check_complete, only
 from penstock.common.hints import with_hints
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for

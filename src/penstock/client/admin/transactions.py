@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
-from penstock.client.cluster.answers import check_complete, left_out, only
+from penstock.client.cluster.retry import check_complete, left_out, only
 from penstock.client.producer_id import NO_PRODUCER_ID
 from penstock.client.transactions.coordinators import end, find_coordinator, speaks_implicit_adds, take_step
 from penstock.client.transactions.steps import (

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.addresses import Address, what_to_look_at
-from penstock.client.cluster.answers import left_out
+from penstock.client.background_loop import outcome_of
 from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.connection_pool import ConnectionPool, Peer
 from penstock.client.cluster.metadata import (
@@ -25,10 +25,16 @@ from penstock.client.cluster.metadata import (
     no_such_partition,
     no_such_topic,
 )
-from penstock.client.cluster.metadata_requests import MetadataRequests
-from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
-from penstock.client.cluster.retry import Backoff, RetryVerdict, judge, timed_out
+from penstock.client.cluster.retry import (
+    Backoff,
+    RetryVerdict,
+    Troubles,
+    judge,
+    left_out,
+    register,
+    timed_out,
+)
 from penstock.client.config import ClientConfig
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
@@ -509,3 +515,67 @@ class AsyncClient:
 def _without(where: str, reason: str) -> str:
     """Return `reason` without the address `where` at its start, since the message has just named it."""
     return reason.removeprefix(f"{where}: ")
+
+
+class _Request:
+    """A request for the metadata of the topics `names`, or of all topics if `names` is None."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self) -> None:
+        self.names: set[str] | None = set()
+
+    def covers(self, wanted: set[str] | None) -> bool:
+        return self.names is None or (wanted is not None and wanted <= self.names)
+
+    def add(self, wanted: set[str] | None) -> None:
+        if self.names is not None:
+            self.names = None if wanted is None else self.names | wanted
+
+
+class MetadataRequests:
+    """Sends metadata requests, one at a time; topics that are needed meanwhile go into the next one together.
+
+    `ask` sends one, for sorted topic names, or for all topics if None.
+    """
+
+    def __init__(self, ask: Callable[[list[str] | None], Awaitable[None]]) -> None:
+        self._ask = ask
+        self._sent: _Request | None = None
+        self._next: _Request | None = None
+        """The request to send after the one in flight. Until then, topic names are added to it."""
+
+    async def get(self, wanted: set[str] | None) -> None:
+        """Wait for the response to a request that covers the topics `wanted`, or all topics if None.
+
+        Raises:
+            NetworkError: the client was closed.
+            PenstockError: what `ask` raises.
+        """
+        request = self._sent
+        if request is None or not request.covers(wanted):
+            request = self._next
+            if request is None:
+                request = self._next = _Request()
+                request.task = asyncio.create_task(self._run(request, self._sent))
+                request.task.add_done_callback(self._ended)
+            request.add(wanted)
+        await outcome_of(request.task)
+
+    async def _run(self, request: _Request, before: _Request | None) -> None:
+        if before is not None:
+            await asyncio.wait([before.task])
+        self._sent, self._next = request, None
+        await self._ask(None if request.names is None else sorted(request.names))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        for request in (self._sent, self._next):
+            if request is not None and request.task is task:
+                if request is self._sent:
+                    self._sent = None
+                else:
+                    self._next = None
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return the tasks of the requests that are under way or waiting."""
+        return [each.task for each in (self._sent, self._next) if each is not None]

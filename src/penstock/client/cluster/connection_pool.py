@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.addresses import Address
-from penstock.client.background_loop import is_background_loop
+from penstock.client.background_loop import ignore_outcome, is_background_loop, outcome_of
 from penstock.client.cluster.connection import AbandonedError, Connection, connect
 from penstock.client.cluster.negotiation import NodeVersions, negotiate
-from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
-from penstock.client.cluster.retry import Backoff
+from penstock.client.cluster.retry import UNREACHABLE_S, Backoff, Troubles
 from penstock.client.config import ClientConfig
 from penstock.client.counters import ClientCounters
 from penstock.common.logs import logger_named
@@ -136,13 +135,7 @@ class ConnectionPool:
             task = asyncio.create_task(self._open_now(address, purpose))
             self._opening[key] = task
             task.add_done_callback(lambda _: self._opening.pop(key, None))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise NetworkError("the client was closed") from None
-            task.add_done_callback(ignore_outcome)
-            raise
+        return await outcome_of(task)
 
     async def open_any(
         self, addresses: Sequence[Address], purpose: str
@@ -357,9 +350,3 @@ class ConnectionPool:
         loop = asyncio.get_running_loop()
         if is_background_loop(loop):  # the other loops may end before the time is over
             self._memory.leave(_LEFT, loop.call_later)
-
-
-def ignore_outcome(task: asyncio.Task[Any]) -> None:
-    """Mark the exception of a task as seen, so that asyncio does not report it."""
-    if not task.cancelled():
-        task.exception()

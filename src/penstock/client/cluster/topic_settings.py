@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.client.cluster.answers import only
+from penstock.client.cluster.retry import only
 from penstock.errors import PenstockError, UnsupportedVersionError
 from penstock.protocol.field_values import TOPIC_RESOURCE
 from penstock.protocol.messages.describe_configs_request import (

@@ -1,4 +1,4 @@
-"""The sans-I/O core of fetching: cursors, Fetch requests and their responses. `fetcher` does the I/O."""
+"""The sans-I/O core of fetching: cursors, their replicas, requests and responses. `fetcher` does the I/O."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, ClusterMetadata
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.field_values import READ_COMMITTED, READ_UNCOMMITTED
@@ -31,6 +32,17 @@ FIRST_GUESS_RECORD_BYTES = 1_024
 
 PARTITION_BYTES_MIN = 16 << 10
 ESTIMATE_SLACK = 1.1
+
+LEADER_S = 10.0
+"""The time in seconds for which a partition is read from its leader after another replica has failed. It is
+longer than a broker's session (9 s by default), after whose end the leader does not name that replica any
+more."""
+
+BEHIND_S = 1.0
+"""The time in seconds for which a follower may lack records of a range, before the leader is used: twice the
+longest wait of a follower's fetch."""
+
+log = logger_named("penstock.client")
 
 _BATCH_LENGTH = struct.Struct(">i")
 _BASE_OFFSET = struct.Struct(">q")
@@ -186,6 +198,70 @@ class FetchSettings(NamedTuple):
         )
         violation_patience_s = config.default_api_timeout_ms / 1000
         return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
+
+
+class ReadReplicas:
+    """Chooses the node to read from for each cursor: the leader, or the nearest replica (KIP-392).
+
+    Without a `rack` it is always the leader. As in Java's consumer, the replica that the leader has named is
+    asked until `metadata.max.age.ms` has passed, the replica fails, or the metadata list it as offline; then
+    the leader is asked again. Unlike in Java's consumer, a partition then stays with its leader for a while,
+    since the leader names a replica that does not answer for as long as the replica's session lasts. Times
+    are seconds of the event loop's clock.
+    """
+
+    def __init__(self, cluster: ClusterMetadata, rack: str, max_age_s: float) -> None:
+        """Begin with the leader of every partition. `max_age_s` is ``metadata.max.age.ms`` in seconds."""
+        self._cluster = cluster
+        self._rack = rack
+        self._max_age_s = max_age_s
+
+    def node_of(self, cursor: Cursor, now: float) -> int | None:
+        """Return the id of the node to ask next, or None while the partition has no leader."""
+        replica = cursor.replica
+        if replica == NO_NODE:
+            return self._cluster.leader(cursor.tp)
+        if now < cursor.replica_until and self._is_online(cursor, replica):
+            return replica
+        cursor.replica = NO_NODE
+        return self._cluster.leader(cursor.tp)
+
+    def _is_online(self, cursor: Cursor, replica: int) -> bool:
+        info = self._cluster.partition(cursor.tp)
+        return replica in self._cluster.nodes and info is not None and replica not in info.offline_replicas
+
+    def rack_for(self, cursors: Iterable[Cursor], now: float) -> str:
+        """Return the rack for a request; empty if one of the cursors must stay with its leader at present."""
+        if self._rack and any(cursor.leader_until > now for cursor in cursors):
+            return ""
+        return self._rack
+
+    def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
+        """Note the replica that a response names (`preferred`), if any; return True if it will be used.
+
+        If a node names itself, or a node that the metadata do not have, the cursor stays with its leader for
+        a while.
+        """
+        if preferred == NO_NODE or not self._rack:
+            return False
+        if preferred == node or not self._is_online(cursor, preferred):
+            cursor.leader_until = now + LEADER_S
+            return False
+        log.debug("%s is read from broker %d, as broker %d says", cursor.tp, preferred, node)
+        cursor.replica, cursor.replica_until = preferred, now + self._max_age_s
+        return True
+
+    def failed(self, cursor: Cursor, node: int, now: float) -> bool:
+        """Note that reading from `node` has failed; return True if `node` was a follower of the partition."""
+        if cursor.replica != node or node == NO_NODE:
+            return False
+        log.debug("%s is read from its leader again: broker %d has failed", cursor.tp, node)
+        cursor.replica, cursor.leader_until = NO_NODE, now + LEADER_S
+        return True
+
+    def is_behind(self, cursor: Cursor, now: float) -> bool:
+        """Return True if a follower has lacked records for too long; then the leader is used instead."""
+        return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)
 
 
 def fetch_request(

@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from penstock.client.cluster.answers import left_out
+from penstock.client.background_loop import KeyedTasks
 from penstock.client.cluster.client import FETCH, AsyncClient
 from penstock.client.cluster.connection import AbandonedError
 from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, is_recreated, recreated
-from penstock.client.cluster.retry import RetryVerdict, judge, timed_out
+from penstock.client.cluster.retry import RetryVerdict, judge, left_out, timed_out
 from penstock.client.cluster.topic_settings import is_compacted
 from penstock.client.fetch.cursors import (
     Cursor,
     FetchedPart,
     FetchSettings,
+    ReadReplicas,
     cut_batch_bytes,
     fetch_answers,
     fetch_request,
     fetch_version_limit,
     measure,
 )
-from penstock.client.fetch.fetch_buffer import FetchBuffer
-from penstock.client.fetch.read_replicas import ReadReplicas
-from penstock.client.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, KafkaError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
@@ -517,3 +516,81 @@ class Fetcher:
     def _is_nowhere(self, cursor: Cursor) -> bool:
         """Return True if the metadata have no node from which the partition can be read."""
         return self._replicas.node_of(cursor, self._loop.time()) is None
+
+
+class FetchBuffer:
+    """A queue of fetched parts that are not read yet: filled on the event loop, emptied from any thread.
+
+    A part is what one Fetch response has for one partition. The buffer is full from `limit_bytes` on.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
+        self._loop = loop
+        self._limit_bytes = limit_bytes
+        self._lock = threading.Lock()
+        self._parts: deque[FetchedPart] = deque()
+        self.size_bytes = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @property
+    def has_room(self) -> bool:
+        """True if the buffer has less than its limit, so that more may be fetched."""
+        return self.size_bytes < self._limit_bytes
+
+    def put(self, part: FetchedPart) -> None:
+        """Add a fetched part at the end. Waiting readers are only woken by `announce`."""
+        with self._lock:
+            self._parts.append(part)
+            self.size_bytes += part.size
+
+    def take(self) -> tuple[FetchedPart | None, bool]:
+        """Remove and return the oldest fetched part, or None.
+
+        The second value is True if the buffer was full before, and has room again.
+        """
+        with self._lock:
+            if not self._parts:
+                return None, False
+            part = self._parts.popleft()
+            had_room = self.has_room
+            self.size_bytes -= part.size
+            return part, self.has_room and not had_room
+
+    def discard(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop all fetched records of some partitions."""
+        with self._lock:
+            self._parts = deque(part for part in self._parts if part.tp not in partitions)
+            self.size_bytes = sum(part.size for part in self._parts)
+
+    async def wait(
+        self, timeout_s: float | None, wake: Callable[[], object], is_enough: Callable[[], bool]
+    ) -> bool:
+        """Wait until the buffer has a fetched part, or `is_enough()` is true; return True if it has one.
+
+        `wake` is called before each wait, `is_enough` after each `announce`. `timeout_s` is in seconds; None
+        means no limit.
+        """
+        deadline = None if timeout_s is None else self._loop.time() + timeout_s
+        while not self._parts and not is_enough():
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(future)
+            wake()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await future
+            except TimeoutError:
+                break
+            finally:
+                if future in self._waiting:
+                    self._waiting.remove(future)
+        return bool(self._parts)
+
+    def announce(self) -> None:
+        """Wake every waiting reader. Call this method on the event loop."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from penstock.client.cluster.answers import check_complete
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.retry import check_complete
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
 from penstock.model import EARLIEST, LATEST, TopicPartition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.cluster.metadata import BrokerNode
+from penstock.client.cluster.retry import only
 from penstock.client.group.old_groups import check_offsets, peer_for_groups
 from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.arguments import by_partition, whole
 from penstock.client.assignors.member_metadata import NO_GENERATION, group_by_topic
-from penstock.client.cluster.answers import check_complete, left_out
 from penstock.client.cluster.client import MAIN
+from penstock.client.cluster.retry import check_complete, left_out
 from penstock.client.group.coordinator import MEMBER_CODES, CoordinatorFinder
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.old_groups import peer_for_groups

@@ -12,13 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.answers import left_out
+from penstock.client.background_loop import KeyedTasks
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.metadata import NO_TOPIC_ID
-from penstock.client.cluster.retry import RetryVerdict, judge
+from penstock.client.cluster.retry import RetryVerdict, judge, left_out
 from penstock.client.config import ProducerConfig
-from penstock.client.keyed_tasks import KeyedTasks
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
 from penstock.client.produce.batches import ProducerBatch

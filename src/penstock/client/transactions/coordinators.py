@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.assignors.member_metadata import group_by_topic
-from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import ANY_NODE
 from penstock.client.cluster.metadata import BrokerNode
+from penstock.client.cluster.retry import check_complete, only
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.client.transactions.steps import (
     AddOffsets,

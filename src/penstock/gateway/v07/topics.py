@@ -9,8 +9,8 @@ import asyncio
 import re
 from collections.abc import Iterable
 
+from penstock.client.background_loop import ignore_outcome
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.connection_pool import ignore_outcome
 from penstock.client.cluster.metadata import TopicInfo
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -17,9 +17,9 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from penstock.client.background_loop import background_loop, run
-from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID
+from penstock.client.cluster.retry import only
 from penstock.client.config import ProducerConfig
 from penstock.client.transactions.coordinators import speaks_implicit_adds
 from penstock.model import TopicPartition
