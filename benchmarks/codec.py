@@ -21,8 +21,7 @@ from random import Random
 from typing import Any
 
 from penstock.protocol.codec import codec_for
-from penstock.protocol.framing import encode_request, encode_response
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, encode_request, encode_response
 from penstock.protocol.loaded_classes import message_class
 from penstock.protocol.message import Message
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic

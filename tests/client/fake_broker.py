@@ -16,8 +16,7 @@ from typing import Any
 from penstock.model import EARLIEST
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.codec import codec_for
-from penstock.protocol.framing import encode_response
-from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.framing import RequestHeader, decode_request_header, encode_response
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.protocol.messages.describe_configs_response import (

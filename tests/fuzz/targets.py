@@ -21,7 +21,7 @@ from penstock.cloudevents import Event, InvalidEventError, from_record, to_recor
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import messages
 from penstock.protocol.codec import codec_for
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header
 from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.version_prefix import read_leading
 from penstock.protocol.message import Message

@@ -17,8 +17,7 @@ from penstock.gateway.relay import Relay
 from penstock.gateway.routes import BrokerRoutes
 from penstock.gateway.versions import NoTranslation, Translation
 from penstock.protocol.api import API_TABLE
-from penstock.protocol.framing import decode_response, encode_request, encode_response
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, decode_response, encode_request, encode_response
 
 ADVERTISED = "gateway.test"
 

@@ -20,7 +20,7 @@ from penstock.gateway.versions import UntranslatableError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest

@@ -6,8 +6,13 @@ import pytest
 
 from for_each import for_each
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
-from penstock.protocol.framing import decode_response, encode_request, encode_response
-from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.framing import (
+    RequestHeader,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -9,7 +9,7 @@ import pytest
 from for_each import for_each
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
-from penstock.protocol.header import (
+from penstock.protocol.framing import (
     RequestHeader,
     UnsupportedRequestError,
     decode_request_header,

@@ -10,7 +10,7 @@ from penstock.broker.requests.request_limits import is_mostly_records
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import MESSAGE_TAGS_MAX, SECTION_TAGS_MAX, write_uvarint
-from penstock.protocol.header import decode_request_header, decode_response_header
+from penstock.protocol.framing import decode_request_header, decode_response_header
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from penstock.protocol.messages.fetch_request import FetchRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.errors import PenstockError
-from penstock.protocol.header import RequestHeader
+from penstock.protocol.framing import RequestHeader
 
 if TYPE_CHECKING:
     from penstock.broker.quota_entities import PartitionsCharge

@@ -17,7 +17,7 @@ from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import is_capture
 from penstock.protocol.api import response_header_version
 from penstock.protocol.codec import codec_for
-from penstock.protocol.header import decode_response_header
+from penstock.protocol.framing import decode_response_header
 from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.inspect.version_prefix import read_leading
 from penstock.protocol.loaded_classes import load_message

@@ -11,7 +11,7 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import Data, read_uvarint
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.framing import RequestHeader, decode_request_header
 from penstock.protocol.since import PRODUCE_FLEXIBLE_SINCE, PRODUCE_TRANSACTIONAL_ID_SINCE
 
 REQUEST_HEAD = struct.Struct(">ihhi")

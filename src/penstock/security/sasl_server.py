@@ -15,7 +15,7 @@ from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
 from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header
 from penstock.security.sasl_mechanisms import TOKENS_MAX, AuthenticationFailed, Exchange, Identity
 
 if TYPE_CHECKING:

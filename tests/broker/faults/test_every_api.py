@@ -16,8 +16,7 @@ from penstock.broker.requests.dispatch import call
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.routes import intercepted, when_answered
 from penstock.protocol.api import API_TABLE
-from penstock.protocol.framing import decode_response
-from penstock.protocol.header import RequestHeader
+from penstock.protocol.framing import RequestHeader, decode_response
 from penstock.protocol.message import Struct
 
 CODE = 41

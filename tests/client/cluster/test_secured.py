@@ -17,8 +17,7 @@ from penstock.client.config import ClientConfig
 from penstock.errors import AuthenticationError, NetworkError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.codec import codec_for
-from penstock.protocol.framing import encode_response
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, encode_response
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.metadata_response import MetadataResponse

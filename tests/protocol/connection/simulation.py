@@ -27,8 +27,7 @@ from penstock.protocol.connection.errors import (
     UnexpectedFrameError,
 )
 from penstock.protocol.connection.server import BACKLOG_BYTES_MAX, FRAME_START_BYTES, ServerConnection
-from penstock.protocol.framing import encode_response
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, encode_response
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest

@@ -17,8 +17,7 @@ from penstock.protocol.connection.errors import (
     FrameSizeError,
     UnexpectedFrameError,
 )
-from penstock.protocol.framing import encode_response
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, encode_response
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.fetch_request import FetchRequest

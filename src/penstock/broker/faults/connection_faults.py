@@ -16,7 +16,7 @@ from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.log.contract import FileRegion
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.codec import codec_for
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header
 
 if TYPE_CHECKING:
     from penstock.broker.faults.faults import Fault, Faults

@@ -10,7 +10,7 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.error_response import definition_of
 
 if TYPE_CHECKING:
-    from penstock.protocol.header import RequestHeader
+    from penstock.protocol.framing import RequestHeader
 
 
 class Request:

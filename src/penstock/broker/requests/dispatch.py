@@ -16,14 +16,13 @@ from penstock.broker.context import CloseConnection, Parts, response_too_large
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.framing import pack_response_head, pack_tagged_response_head
-from penstock.protocol.header import decode_request_header
+from penstock.protocol.framing import decode_request_header, pack_response_head, pack_tagged_response_head
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.requests.routes import Answer, Piece, Router, VersionedRoute
-    from penstock.protocol.header import RequestHeader
+    from penstock.protocol.framing import RequestHeader
 
 _KEY_AND_VERSION = Struct(">hh")
 

@@ -13,7 +13,7 @@ from penstock.broker.faults.answers import failing
 from penstock.broker.faults.damage import damaged
 from penstock.broker.faults.requests import Request
 from penstock.gateway.calls import Damaged, HangUp, Overtaken, Rest, Silence
-from penstock.protocol.header import RequestHeader
+from penstock.protocol.framing import RequestHeader
 
 if TYPE_CHECKING:
     from penstock.broker.faults.faults import Fault, Faults

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.errors import ConfigError, CorruptRecordError, DecodeError, NetworkError, PenstockError
 from penstock.protocol.api import API_TABLE, response_header_version
 from penstock.protocol.api_keys import ApiKey
-from penstock.protocol.header import decode_response_header, encode_request_header
+from penstock.protocol.framing import decode_response_header, encode_request_header
 from penstock.testing.replay.adaptation import Adaptation
 from penstock.testing.replay.differences import Difference, compare
 from penstock.testing.replay.exchanges import SASL, RecordedExchange

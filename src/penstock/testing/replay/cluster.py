@@ -13,12 +13,12 @@ from penstock.errors import ConfigError, DecodeError, PenstockError
 from penstock.protocol.api import API_TABLE, response_header_version
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.framing import encode_response
-from penstock.protocol.header import (
+from penstock.protocol.framing import (
     RequestHeader,
     UnsupportedRequestError,
     decode_request_header,
     decode_response_header,
+    encode_response,
 )
 from penstock.testing.replay.addresses import has_addresses, move
 from penstock.testing.replay.answers import Answers, ReplayedAnswer
