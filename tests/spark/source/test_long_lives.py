@@ -36,7 +36,7 @@ from penstock.errors import AuthenticationError, PenstockError
 from penstock.model import TopicPartition
 from penstock.security.tls import TlsError
 from penstock.spark.runtime.releases import ReadAllAvailable
-from penstock.spark.source import fetching
+from penstock.spark.source import reader
 from penstock.spark.source.planning import DataLossError
 from penstock.spark.source.reader import RowWork
 from penstock.spark.source.stream_reader import StreamReader
@@ -50,7 +50,7 @@ QUICK = {"kafka.default.api.timeout.ms": "1000", "kafka.request.timeout.ms": "80
 def impatience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("penstock.spark.source.stream_reader.RETRY_AFTER_S", 0.05)
     yield
-    fetching._clients.clear()
+    reader._clients.clear()
 
 
 class Query:

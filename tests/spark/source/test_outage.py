@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from penstock.errors import AuthenticationError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.spark.source.outage import Outage, is_outage
+from penstock.spark.source.brokers import Outage, is_outage
 
 
 def test_an_outage_is_told_once_a_minute_and_ends_at_its_limit() -> None:

@@ -165,7 +165,7 @@ def test_planning_imports_nothing_heavy() -> None:
 def test_reading_imports_nothing_of_writing() -> None:
     # A stream starts a Python of its own before its first batch: all that it imports is waited for.
     code = (
-        "import sys, penstock.spark.source.data_source, penstock.spark.source.fetching\n"
+        "import sys, penstock.spark.source.data_source, penstock.client.fetch.ranges\n"
         "print(*(n for n in sys.modules if n.startswith(('penstock.client.produce', "
         "'penstock.client.transactions', 'penstock.client.group', 'penstock.client.admin'))))"
     )

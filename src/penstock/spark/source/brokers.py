@@ -1,4 +1,4 @@
-"""A connection to brokers for planning: partitions of topics, and the offsets where logs begin and end.
+"""The brokers of a query on the driver: partitions and offsets, commits to a group, and outages.
 
 Imports nothing heavy. A streaming query keeps one connection open as long as it runs.
 """
@@ -6,21 +6,22 @@ Imports nothing heavy. A streaming query keeps one connection open as long as it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.background_loop import run
+from penstock.client.background_loop import background_loop, run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ClientConfig, ConsumerConfig
 from penstock.client.fetch.offsets import fetch_offsets
-from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.source.options import Selection
 
 if TYPE_CHECKING:
-    from penstock.spark.source.group_offsets import GroupCommits
+    import asyncio
 
 METADATA_AGE_MAX_S = 1.0
 """The age in seconds up to which topic metadata are reused: an idle query plans 100 times a second."""
@@ -30,6 +31,11 @@ NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 LOOKUP_PATIENCE_MS = 3_000
 """The timeout for looking up offsets; after that, the lookup checks that the topics still exist."""
+
+TOLD_EVERY_S = 60.0
+"""The interval in seconds of the log lines of a query that waits."""
+
+log = logger_named("penstock.spark")
 
 
 def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> ConsumerConfig:
@@ -98,8 +104,6 @@ class MetadataConnection:
 
     def group_commits(self, group_id: str) -> GroupCommits:
         """Return an object that commits offsets to a group over this connection."""
-        from penstock.spark.source.group_offsets import GroupCommits
-
         return GroupCommits(self._opened(), group_id)
 
     def _opened(self) -> AsyncClient:
@@ -168,3 +172,123 @@ class MetadataConnection:
         else:
             answers = {}
         return {tp: None if answer is None else answer.offset for tp, answer in answers.items()}
+
+
+class GroupCommits:
+    """Commits the offsets of one query, for tools that show lag, like a consumer outside the group.
+
+    Only the checkpoint decides where the query continues: nothing is read back from the group.
+
+    Commits never hold up a micro-batch: while one is under way, the newest offsets wait for it, and older
+    waiting offsets are not sent. If brokers cannot be reached, the failure is logged and the commit tried
+    again with the next micro-batch; an error that a retry cannot mend ends the query.
+    """
+
+    def __init__(self, client: AsyncClient, group_id: str) -> None:
+        from penstock.client.group.coordinator import CoordinatorFinder  # few queries commit to a group
+        from penstock.client.group.offsets import GroupOffsets, MemberIdentity
+
+        self._client = client
+        self._group_id = group_id
+        self._offsets = GroupOffsets(client, CoordinatorFinder(client, group_id))
+        self._no_member = MemberIdentity()
+        self._wanted: dict[TopicPartition, int] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._error: PenstockError | None = None
+
+    def submit(self, offsets: Mapping[TopicPartition, int], *, wait: bool) -> None:
+        """Commit `offsets` in the background; with `wait`, before this returns.
+
+        Raises:
+            KafkaError: an earlier commit was refused: no right to the group, or it has members.
+        """
+        if self._error is not None:
+            raise self._error
+        self._wanted = dict(offsets)
+        if wait:
+            run(self._drain())
+            if self._error is not None:
+                raise self._error
+        else:
+            background_loop().call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = background_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        while self._wanted:
+            wanted, self._wanted = self._wanted, None
+            try:
+                await self._client.bootstrap()
+                await self._offsets.commit(wanted, lambda before: self._no_member)
+            except PenstockError as error:
+                if not is_outage(error):
+                    self._error = self._explained(error)
+                    return
+                log.warning("the offsets of group %s are not committed now: %s", self._group_id, error)
+
+    def _explained(self, error: PenstockError) -> PenstockError:
+        if isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+            return KafkaError(
+                error.code,
+                error.name,
+                f"group {self._group_id!r} has members, whose offsets are their own: "
+                "name another with kafka.group.id, or leave commitOffsets out",
+            )
+        return error
+
+
+class Patience(NamedTuple):
+    """The time for which a task of a stream waits for brokers that do not answer."""
+
+    outage_s: float
+    """The longest wait in seconds, if this worker has reached the brokers before."""
+    is_proven: bool
+    """True if a task of the query has reached the brokers: then every worker waits for them."""
+
+
+def is_outage(error: PenstockError) -> bool:
+    """Return whether an error means that brokers do not answer, or cannot yet, rather than a mistake."""
+    if isinstance(error, KafkaError):
+        return error.retriable
+    return isinstance(error, (NetworkError, RequestTimeoutError))
+
+
+class Outage:
+    """Measures an outage of the brokers. Before they have answered once, a failure is not an outage.
+
+    `limit_s` is how long an outage may last. `report` is called with a line for the log, once a minute.
+    """
+
+    def __init__(self, servers: str, limit_s: float, report: Callable[[str], None] | None = None) -> None:
+        self._servers = servers
+        self._limit_s = limit_s
+        self._report = report or log.warning
+        self._is_reached = False
+        self._since: float | None = None
+        self._told_at = float("-inf")
+
+    def is_over(self, now: float) -> None:
+        """End the outage: brokers have answered, at the monotonic time `now` in seconds."""
+        self._is_reached = True
+        if self._since is not None:
+            self._report(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
+        self._since = None
+        self._told_at = float("-inf")
+
+    def is_endured(self, error: PenstockError, now: float) -> bool:
+        """Return whether to keep waiting after `error`, at the monotonic time `now` in seconds."""
+        if not is_outage(error) or not self._is_reached:
+            return False
+        if self._since is None:
+            self._since = now
+        if now - self._since >= self._limit_s:
+            return False
+        if now - self._told_at >= TOLD_EVERY_S:
+            self._told_at = now
+            self._report(
+                f"no broker of {self._servers} can be asked ({error}); the query waits up to "
+                f"{self._limit_s:.0f} s (maxBrokerOutage), {now - self._since:.0f} s so far"
+            )
+        return True

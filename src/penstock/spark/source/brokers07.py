@@ -7,13 +7,11 @@ broker returns. `options` refuses options that would divide ranges elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, KafkaError
 from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.spark.source.options import ReadOptions, Selection
-from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.tables.topics07 import Range07, Topics07, resolve
 from penstock.v07.wire import Error
@@ -67,11 +65,7 @@ class Brokers07:
 
 
 def fetch07(
-    options: ReadOptions,
-    columns: Sequence[str],
-    spans: Sequence[OffsetRange],
-    patience: Patience | None = None,
-    topic_ids: Mapping[str, bytes] = MappingProxyType({}),
+    options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of `spans`, each in order, as batches with `columns`.
 

@@ -25,9 +25,8 @@ from penstock.spark.runtime.releases import (
     SupportsTriggerAvailableNow,
 )
 from penstock.spark.runtime.worker_errors import plain_errors
-from penstock.spark.source.brokers import MetadataConnection
+from penstock.spark.source.brokers import MetadataConnection, Outage, Patience
 from penstock.spark.source.options import RateLimits, ReadOptions
-from penstock.spark.source.outage import Outage, Patience
 from penstock.spark.source.planning import (
     BEGINS_HERE,
     Offsets,
@@ -48,8 +47,8 @@ from penstock.spark.source.reader import TaskWork, open_brokers, tasks
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.source.brokers import GroupCommits
     from penstock.spark.source.brokers07 import Brokers07
-    from penstock.spark.source.group_offsets import GroupCommits
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from penstock.spark.source.landing.options import (
 )
 from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, handed_row, ranges_row
 from penstock.spark.source.options import ReadOptions, read_options, schema_options
-from penstock.spark.source.reader import RangePartition, settle, value_columns
+from penstock.spark.source.reader import RangePartition, fetch, settle, value_columns
 from penstock.spark.source.schema import Projection
 
 if TYPE_CHECKING:
@@ -171,11 +171,6 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
         return  # Spark makes up an empty partition where there are none
     from penstock.landing.files import FileSettings, TaskFiles
 
-    if plan.options.protocol == "0.7":
-        from penstock.spark.source.brokers07 import fetch07 as fetch
-    else:
-        from penstock.spark.source.fetching import fetch
-
     query, batch, task = _place()
     if plan.landing.lake is not None:
         with plain_errors():
@@ -197,14 +192,7 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
             settings,
         )
         try:
-            fetched = fetch(
-                plan.options,
-                plan.projection.fetched,
-                partition.spans,
-                partition.patience,
-                partition.topic_ids,
-            )
-            for records in fetched:
+            for records in fetch(plan.options, plan.projection.fetched, partition):
                 for rows in plan.projection.batches(records):
                     for file in files.add(rows):
                         yield batch_of([file_row(query, plan.layout, file)])
@@ -219,17 +207,10 @@ def _land_in_lake(
     plan: LandingPlan, lake: LakeTarget, partition: RangePartition, query: str | None
 ) -> Iterator[pa.RecordBatch]:
     """Write the files of one task into a lake table; yield a row for each file, and one for its ranges."""
-    if plan.options.protocol == "0.7":
-        from penstock.spark.source.brokers07 import fetch07 as fetch
-    else:
-        from penstock.spark.source.fetching import fetch
-
     table = lake.open(plan.topic)
     try:
         table.join(arrow_schema_of(plan.projection.schema))
-        for records in fetch(
-            plan.options, plan.projection.fetched, partition.spans, partition.patience, partition.topic_ids
-        ):
+        for records in fetch(plan.options, plan.projection.fetched, partition):
             for rows in plan.projection.batches(records):
                 table.write(rows)
         made = [handed_row(query, plan.layout, each) for each in table.hand_over()]
