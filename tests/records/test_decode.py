@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
 from penstock.model import COLUMN_NAMES
+from penstock.records import columns as column_module
 from penstock.records import decode, growing
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, decode_batch, encode_batch, encode_marker
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import refresh_crc, set_max_timestamp_log_append, split_batches
-from penstock.records.kernels import memory
 from penstock.records.legacy import encode_message, encode_message_set
 from penstock.records.row_format import RowLike
 
@@ -384,7 +384,7 @@ def test_what_is_decoded_is_not_copied_again_where_batches_are_alike(
     codec: CompressionCodec, batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "GROUP_BYTES", 20_000)
-    enlarged, cut = growing._enlarged, memory.cut
+    enlarged, cut = growing._enlarged, column_module.cut
     copied = []
 
     def counted_enlarged(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:

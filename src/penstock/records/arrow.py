@@ -16,10 +16,16 @@ from numpy.typing import NDArray
 
 from penstock.errors import DecodeError, EncodeError
 from penstock.model import COLUMN_NAMES, NO_TIMESTAMP
-from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.columns import (
+    COLUMN_BYTES_MAX,
+    NO_BYTES,
+    BytesColumn,
+    HeadersColumn,
+    RecordColumns,
+    empty,
+)
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 from penstock.records.kernels.decode_kernels import scale
-from penstock.records.kernels.memory import empty
 
 HEADER_TYPE: pa.DataType = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE: pa.DataType = pa.list_(pa.field("element", HEADER_TYPE))

@@ -1,20 +1,48 @@
-"""Records as columns: numpy arrays whose layout is that of Arrow's buffers.
+"""Records as columns: numpy arrays whose layout is that of Arrow's buffers, and their allocation.
 
-`decode` makes the columns from batches; `arrow` makes them from Arrow arrays and back without copying.
+`decode` makes the columns from batches; `arrow` makes them from Arrow arrays and back without copying. Arrays
+of a decode are from Arrow's memory pool if pyarrow is installed. Arrow's allocator keeps its pages; the C
+library's returns large blocks to the system at once, and the next block costs a page fault for every 4 KiB,
+which takes longer than decoding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
+
+try:
+    from pyarrow import allocate_buffer as _allocate
+except ImportError:
+    _allocate = None
 
 COLUMN_BYTES_MAX = (1 << 31) - 1
 """The most bytes in a column, because Arrow's `binary` and `string` have 32-bit offsets."""
 
 NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
+
+_WASTE_SHARE_MAX = 4
+
+
+def empty(size: int, dtype: type) -> NDArray[Any]:
+    """Return an uninitialized array of `size` entries."""
+    if _allocate is None or not size:
+        return np.empty(size, dtype=dtype)
+    return np.frombuffer(_allocate(size * np.dtype(dtype).itemsize), dtype=dtype)
+
+
+def cut(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return the first `size` entries: a view, or a copy if the view would waste a quarter or more."""
+    if (len(array) - size) * _WASTE_SHARE_MAX < len(array):
+        return array[:size]
+    smaller = empty(size, array.dtype.type)
+    smaller[:] = array[:size]
+    return smaller
 
 
 @dataclass(slots=True)

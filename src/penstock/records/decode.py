@@ -21,7 +21,7 @@ from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import COLUMN_NAMES
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, read_marker
-from penstock.records.columns import RecordColumns
+from penstock.records.columns import RecordColumns, empty
 from penstock.records.compression.budget import (
     BYTES_OPTION,
     RECORDS_OPTION,
@@ -44,7 +44,6 @@ from penstock.records.format.crc import crc32c
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Ints
-from penstock.records.kernels.memory import empty
 from penstock.records.legacy import LegacyMessage, flattened, inner_messages, read_message, verify_message_crc
 
 if TYPE_CHECKING:

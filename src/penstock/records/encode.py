@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import EncodeError
 from penstock.model import TimestampType
-from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns
+from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns, empty
 from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
@@ -26,7 +26,6 @@ from penstock.records.format.batch_header import (
 from penstock.records.format.crc import crc32c
 from penstock.records.kernels import encode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
-from penstock.records.kernels.memory import empty
 
 BATCH_BYTES_MAX = 1_000_000
 """The default limit of a batch's size before compression, in bytes: below the usual limit of brokers."""

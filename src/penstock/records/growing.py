@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
-from penstock.records.columns import COLUMN_BYTES_MAX, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.columns import COLUMN_BYTES_MAX, BytesColumn, HeadersColumn, RecordColumns, cut, empty
 from penstock.records.format.batch_header import RECORD_BYTES_MIN
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
-from penstock.records.kernels.memory import cut, empty
 
 _GUESS_MARGIN = 1.02
 _GUESS_FACTOR_MAX = 16

@@ -17,11 +17,17 @@ import numpy as np
 from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records.arrow import to_arrow
-from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.columns import (
+    COLUMN_BYTES_MAX,
+    NO_BYTES,
+    BytesColumn,
+    HeadersColumn,
+    RecordColumns,
+    empty,
+)
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 from penstock.records.compression.codecs import decompress_into, room_for
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
-from penstock.records.kernels.memory import empty
 from penstock.v07 import message_set
 from penstock.v07.message_set import iter_messages, wrapped
 

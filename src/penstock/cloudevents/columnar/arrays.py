@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ConfigError
+from penstock.records.columns import empty
 from penstock.records.kernels.compiled import Bytes, Int32s
-from penstock.records.kernels.memory import empty
 
 _NOTHING = np.zeros(0, np.uint8)
 _NOTHING.flags.writeable = False

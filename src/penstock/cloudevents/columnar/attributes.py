@@ -47,8 +47,8 @@ from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import AttributeType, AttributeValue, canonical_text
 from penstock.cloudevents.write_record import content_type_header
 from penstock.errors import ConfigError
+from penstock.records.columns import empty
 from penstock.records.kernels.compiled import Bytes, Int32s
-from penstock.records.kernels.memory import empty
 
 SLOTS = {
     "specversion": SPECVERSION,

@@ -44,8 +44,8 @@ from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.cloudevents.write_record import KeyMapper, partitionkey_mapper, to_record
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
+from penstock.records.columns import cut, empty
 from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
-from penstock.records.kernels.memory import cut, empty
 
 USE_KERNELS = COMPILED
 """True if kernels are compiled. Without, the functions for single events are faster than the kernels."""

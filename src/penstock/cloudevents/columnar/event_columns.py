@@ -18,8 +18,8 @@ from penstock.cloudevents.columnar.located_rows import CORE_SLOTS, LocatedRows
 from penstock.cloudevents.event import JSON_TYPE
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEventError
 from penstock.cloudevents.types import AttributeType, Timestamp, read_text
+from penstock.records.columns import empty
 from penstock.records.kernels.compiled import Bytes, Int32s
-from penstock.records.kernels.memory import empty
 
 EVENT_SCHEMA = pa.schema(
     [

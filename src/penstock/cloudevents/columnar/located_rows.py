@@ -41,8 +41,8 @@ from penstock.cloudevents.read_record import Profile, from_record
 from penstock.cloudevents.timestamps import format_timestamp
 from penstock.cloudevents.types import AttributeType, canonical_text
 from penstock.errors import ConfigError
+from penstock.records.columns import empty
 from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
-from penstock.records.kernels.memory import empty
 
 _ENTRIES_EXPECTED = 8
 """The extensions per structured event for which there is room; rows beyond this room go to `from_record`."""
