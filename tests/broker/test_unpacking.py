@@ -37,8 +37,7 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from penstock.records.batch import decode_batch, encode_batch
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, compress
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget, compress
 from penstock.records.format.batch_header import refresh_crc, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 

@@ -30,8 +30,7 @@ from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.parser import parse_definition
 from penstock.records.batch import decode_batch
 from penstock.records.checking import walk_batch
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, compress, decompress
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, split_batches

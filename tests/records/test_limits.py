@@ -12,8 +12,14 @@ from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.records import row_format, rows
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.checking import walk_batch
-from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, compress, decompress
+from penstock.records.compression.codecs import (
+    CHUNK_RECORDS,
+    NESTING_MAX,
+    CompressionCodec,
+    UnpackBudget,
+    compress,
+    decompress,
+)
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import read_header, split_batches

@@ -14,8 +14,7 @@ from penstock.errors import PenstockError
 from penstock.model import TimestampType
 from penstock.records import message_loops
 from penstock.records.batch import encode_batch
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, compress
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget, compress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.format.batch_header import (
     HEADER_BYTES,

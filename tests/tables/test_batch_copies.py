@@ -11,8 +11,7 @@ from penstock.client.fetch.cursors import Cursor, FetchedPart
 from penstock.errors import CorruptRecordError
 from penstock.model import Record, TimestampType, TopicPartition
 from penstock.records.batch import decode_batch, encode_batch
-from penstock.records.compression.budget import DEFAULT_LIMITS
-from penstock.records.compression.codecs import CompressionCodec
+from penstock.records.compression.codecs import DEFAULT_LIMITS, CompressionCodec
 from penstock.records.format.batch_header import HEADER_BYTES, read_header
 from penstock.records.legacy import encode_message_set
 from penstock.tables.batch_copies import batch_copies

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget
 from penstock.v07 import server
 from penstock.v07.groups import fetching
 from penstock.v07.message_set import Judged, encode_set, iter_messages, judge

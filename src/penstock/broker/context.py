@@ -10,7 +10,7 @@ from penstock.protocol.framing import RequestHeader
 if TYPE_CHECKING:
     from penstock.broker.quota_entities import PartitionsCharge
     from penstock.broker.session import Session
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
 
 NO_HEADER = RequestHeader(-1, -1, 0)
 """The header of a context before its first request."""

@@ -32,7 +32,7 @@ from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, StorageError
-from penstock.records.compression.budget import UnpackLimits
+from penstock.records.compression.codecs import UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics

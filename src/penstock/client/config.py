@@ -18,7 +18,7 @@ from penstock.client.addresses import Address, parse_addresses
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.protocol.field_values import ALL_REPLICAS
-from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
+from penstock.records.compression.codecs import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.client.assignors import Assignor

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.log.epochs import LeaderEpochs
     from penstock.log.walk import BatchEntry
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 

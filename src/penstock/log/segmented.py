@@ -29,7 +29,7 @@ from penstock.log.epochs import LeaderEpochs
 from penstock.log.times import latest_record, record_since
 from penstock.log.walk import BatchEntry, walk_buffer
 from penstock.model import EARLIEST, LATEST
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.format.batch_header import (
     HEADER_BYTES,
     LENGTH_EXTRA_BYTES,

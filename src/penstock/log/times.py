@@ -14,7 +14,7 @@ from penstock.log.contract import Bytes
 from penstock.log.walk import BatchEntry
 from penstock.records.batch import records_bytes
 from penstock.records.checking import walk_records
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.format.batch_header import read_header
 
 OffsetAndTime = tuple[int, int]

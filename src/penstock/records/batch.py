@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 from penstock.errors import CorruptRecordError, EncodeError
 from penstock.headers import Header
 from penstock.model import Record, TimestampType
-from penstock.records.compression.budget import (
+from penstock.records.compression.codecs import (
     CHUNK_RECORDS,
     UNPACKED_BYTES_MAX,
     UNPACKED_RECORDS_MAX,
+    CompressionCodec,
     UnpackBudget,
+    compress,
 )
-from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     CONTROL_BIT,
     ENTRY_BYTES,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import records_bytes
-from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.compression.codecs import CHUNK_RECORDS, UnpackBudget
 from penstock.records.format.batch_header import LOG_APPEND_BIT, BatchHeader
 from penstock.records.format.varint import read_unsigned, read_varint
 

@@ -19,8 +19,13 @@ from penstock.errors import (
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, iter_records, read_marker
-from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, compress, quick_level
+from penstock.records.compression.codecs import (
+    CHUNK_RECORDS,
+    CompressionCodec,
+    UnpackBudget,
+    compress,
+    quick_level,
+)
 from penstock.records.format.batch_header import (
     CODEC_MASK,
     HEADER_BYTES,

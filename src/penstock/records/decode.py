@@ -22,14 +22,17 @@ from penstock.model import COLUMN_NAMES
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, read_marker
 from penstock.records.columns import RecordColumns, empty
-from penstock.records.compression.budget import (
+from penstock.records.compression.codecs import (
     BYTES_OPTION,
     RECORDS_OPTION,
     UNPACKED_BYTES_MAX,
     UNPACKED_RECORDS_MAX,
+    CompressionCodec,
     UnpackBudget,
+    decompress,
+    decompress_into,
+    room_for,
 )
-from penstock.records.compression.codecs import CompressionCodec, decompress, decompress_into, room_for
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,

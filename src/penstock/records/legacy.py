@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 from penstock.headers import HEADERLESS
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
-from penstock.records.compression.budget import (
+from penstock.records.compression.codecs import (
     CHUNK_RECORDS,
     NESTING_MAX,
     UNPACKED_BYTES_MAX,
     UNPACKED_RECORDS_MAX,
+    CompressionCodec,
     UnpackBudget,
+    compress,
 )
-from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     CODEC_MASK,
     LENGTH_EXTRA_BYTES,

@@ -24,7 +24,7 @@ from penstock.records.format.batch_header import (
 from penstock.records.legacy import encode_message, read_message, verify_message_crc
 
 if TYPE_CHECKING:
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 _HOME = "records_kernels_message_kernels__"

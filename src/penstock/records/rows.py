@@ -13,7 +13,7 @@ from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import Record
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, iter_records, read_marker, rows_of_batch
-from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.compression.codecs import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
 from penstock.records.format.batch_header import read_header, split_batches, verify_crc
 from penstock.records.legacy import read_message
 

@@ -15,7 +15,7 @@ from penstock.client.produce.encoded import EncodedBatch
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, encode_batch, iter_records, read_marker
-from penstock.records.compression.budget import UnpackBudget, UnpackLimits, naming_place
+from penstock.records.compression.codecs import UnpackBudget, UnpackLimits, naming_place
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,

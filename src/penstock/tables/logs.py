@@ -19,7 +19,7 @@ from penstock.errors import ConfigError
 from penstock.log.disk import scan
 from penstock.log.disk.data_directory import find_partitions
 from penstock.log.disk.scan import BATCH_BYTES
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
+from penstock.records.compression.codecs import DEFAULT_LIMITS, UnpackLimits
 from penstock.tables.scans import ArrowScan, chosen
 from penstock.tables.spec import Bound, Bounds, KnownBound, Last, ReadSpec, Topics
 

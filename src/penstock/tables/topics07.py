@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.cluster.retry import Troubles, register
 from penstock.errors import ConfigError, CorruptRecordError, StorageError
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
+from penstock.records.compression.codecs import DEFAULT_LIMITS, UnpackLimits
 from penstock.v07.byte_log import segment_starts
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.files import segment_name

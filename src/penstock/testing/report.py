@@ -20,7 +20,7 @@ from penstock.log.walk import walk
 from penstock.model import Record
 from penstock.printable import printable
 from penstock.records.batch import iter_records
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic

@@ -25,8 +25,13 @@ from penstock.records.columns import (
     RecordColumns,
     empty,
 )
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
-from penstock.records.compression.codecs import decompress_into, room_for
+from penstock.records.compression.codecs import (
+    DEFAULT_LIMITS,
+    UnpackLimits,
+    decompress_into,
+    naming_place,
+    room_for,
+)
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
 from penstock.v07 import message_set
 from penstock.v07.message_set import iter_messages, wrapped

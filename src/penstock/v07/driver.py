@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
-from penstock.records.compression.codecs import CompressionCodec
+from penstock.records.compression.codecs import DEFAULT_LIMITS, CompressionCodec, UnpackLimits
 from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07, Fetched07
 from penstock.v07.message_set import (
     LENGTH_BYTES,

@@ -16,14 +16,15 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnpackLimitError
-from penstock.records.compression.budget import (
+from penstock.records.compression.codecs import (
     CHUNK_RECORDS,
     DEFAULT_LIMITS,
     NESTING_MAX,
+    CompressionCodec,
     UnpackBudget,
     UnpackLimits,
+    compress,
 )
-from penstock.records.compression.codecs import CompressionCodec, compress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

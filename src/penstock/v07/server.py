@@ -27,7 +27,7 @@ from penstock.common.operating_system import HAS_SENDFILE, TCP_CORK, has_unread
 from penstock.common.threads import pause
 from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
 from penstock.v07.store import Found, LocalLogStore, Store

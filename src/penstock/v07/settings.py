@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.records.compression.budget import BYTES_OPTION, RECORDS_OPTION, UnpackLimits
+from penstock.records.compression.codecs import BYTES_OPTION, RECORDS_OPTION, UnpackLimits
 from penstock.v07.byte_log import HOUR_MS, ByteLogConfig
 
 SECOND_MS = 1_000

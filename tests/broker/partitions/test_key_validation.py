@@ -14,8 +14,7 @@ from penstock.broker.partitions.key_validation import (
 )
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget
 from penstock.records.format.batch_header import read_header, refresh_crc
 
 

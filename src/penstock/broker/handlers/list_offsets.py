@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.log.contract import Bytes
     from penstock.log.walk import BatchEntry
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.protocol.messages.fetch_request import FetchPartition
     from penstock.protocol.messages.fetch_response import PartitionData
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
 
 
 class Conversion:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ProduceResponse,
         TopicProduceResponse,
     )
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 

@@ -44,7 +44,7 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE, PRODUCE_TOPIC_IDS_SINCE
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.postponed_records import Postponed

@@ -36,7 +36,7 @@ async def serving07(
         NetworkError: the address cannot be listened on, or ZooKeeper cannot be reached.
         StorageError: the directory cannot be used.
     """
-    from penstock.records.compression.budget import BYTES_OPTION, RECORDS_OPTION
+    from penstock.records.compression.codecs import BYTES_OPTION, RECORDS_OPTION
     from penstock.v07.server import serving  # few brokers have this listener, and starting is fast
     from penstock.v07.settings import Settings
 

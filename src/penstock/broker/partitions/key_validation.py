@@ -14,8 +14,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
 from penstock.records.checking import walk_batch
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget
 from penstock.records.format.batch_header import BatchHeader, read_header
 
 logger = logger_named("penstock.broker")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.producers.transactional_appends import JoinsTransaction
     from penstock.broker.partitions.producers.transactions import AbortedTransaction
     from penstock.log.contract import Log, Slice
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 NO_LEADER = -1

@@ -14,7 +14,7 @@ from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 

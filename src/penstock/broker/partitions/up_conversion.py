@@ -18,7 +18,7 @@ from penstock.broker.partitions.validation import check_batch, check_times
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.convert import convert_up
 from penstock.records.format.batch_header import read_header, split_batches
 

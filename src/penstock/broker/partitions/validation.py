@@ -21,8 +21,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.since import PRODUCE_ZSTD_SINCE
 from penstock.records.batch import records_bytes
 from penstock.records.checking import CheckedRecords, walk_batch, walk_numbered
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import CompressionCodec, begins_as, compress
+from penstock.records.compression.codecs import CompressionCodec, UnpackBudget, begins_as, compress
 from penstock.records.compression.ratios import RATIO_MAX
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,

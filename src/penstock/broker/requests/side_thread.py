@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.context import Parts
 from penstock.broker.requests.purgatory import Wait
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.purgatory import Purgatory
-    from penstock.records.compression.budget import UnpackLimits
+    from penstock.records.compression.codecs import UnpackLimits
 
 INLINE_BYTES = 256 << 10
 """The most bytes that one request may decompress on the event loop: about a millisecond."""

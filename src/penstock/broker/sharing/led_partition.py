@@ -20,7 +20,7 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages import read_share_group_state_request as reading
 from penstock.protocol.messages import write_share_group_state_request as writing
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition

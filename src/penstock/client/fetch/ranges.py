@@ -31,7 +31,7 @@ from penstock.errors import (
 )
 from penstock.model import COLUMN_NAMES, EARLIEST, OffsetRange, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.compression.codecs import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.fetch.cursors import FetchedPart
 from penstock.model import Record
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.compression.codecs import DEFAULT_LIMITS, UnpackLimits, naming_place
 from penstock.records.rows import iter_rows
 
 if TYPE_CHECKING:

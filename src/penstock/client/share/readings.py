@@ -15,7 +15,7 @@ from penstock.client.share.holdings import AcquiredPart, gaps
 from penstock.client.share.offset_map import RunMap, ValueRun
 from penstock.errors import CorruptRecordError, DecodeError, UnpackLimitError
 from penstock.model import COLUMN_NAMES, ShareRecord
-from penstock.records.compression.budget import UnpackLimits, naming_place
+from penstock.records.compression.codecs import UnpackLimits, naming_place
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.rows import iter_rows
 

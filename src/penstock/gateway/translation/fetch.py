@@ -23,7 +23,7 @@ from penstock.protocol.messages.fetch_response import (
     PartitionData,
 )
 from penstock.protocol.since import FETCH_MAGIC_1_SINCE
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.format.crc import crc32
 
 if TYPE_CHECKING:

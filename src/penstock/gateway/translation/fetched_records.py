@@ -17,7 +17,7 @@ from penstock.records.format.batch_header import split_batches
 if TYPE_CHECKING:
     from penstock.protocol.messages.fetch_request import FetchPartition
     from penstock.protocol.messages.fetch_response import PartitionData
-    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.compression.codecs import UnpackBudget
 
 
 class PartitionReading:

@@ -25,7 +25,7 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.convert import convert_up
 from penstock.records.format.batch_header import read_header, split_batches
 

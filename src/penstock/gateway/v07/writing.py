@@ -14,7 +14,7 @@ from penstock.errors import KafkaError, PenstockError
 from penstock.gateway.v07.counts import Counts07
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.protocol.error_codes import ErrorCode
-from penstock.records.compression.budget import UnpackLimits
+from penstock.records.compression.codecs import UnpackLimits
 from penstock.v07.message_set import PlainMessage, iter_messages
 from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart

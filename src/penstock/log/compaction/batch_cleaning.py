@@ -23,8 +23,7 @@ from penstock.log.compaction.transactions import BatchFate
 from penstock.log.walk import BatchEntry
 from penstock.model import Record
 from penstock.records.batch import decode_batch, records_bytes
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import compress
+from penstock.records.compression.codecs import UnpackBudget, compress
 from penstock.records.format.batch_header import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,

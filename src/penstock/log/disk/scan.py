@@ -29,7 +29,7 @@ from penstock.log.disk.data_directory import find_partitions, parse_partition_na
 from penstock.log.disk.readonly import ReadOnlyLog, Region
 from penstock.log.segments.recovery import segments_in
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
-from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.compression.codecs import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,7 +1,9 @@
-"""The codecs of record batches, in every framing seen on the wire.
+"""The codecs of record batches, in every framing seen on the wire, and the limits of what they unpack.
 
 Memory is bounded: no more than `limit_bytes` is allocated, and not much more than the compressed bytes can
-possibly hold. The codecs do not depend on the format of the data.
+possibly hold. A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records: code that
+decompresses foreign data does it within an `UnpackBudget`, which raises `UnpackLimitError` before more is
+allocated. The codecs do not depend on the format of the data.
 
 Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of independent 64
 KiB blocks without checksums (FLG 0x60, BD 0x40), the only kind that Java reads; zstd frames with their
@@ -13,9 +15,11 @@ checksum inside an lz4 frame's header is not verified: for magic 0 it is compute
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 
@@ -30,6 +34,21 @@ _HEAD_BYTES = 8
 
 
 GZIP_QUICK_LEVEL = 1
+
+UNPACKED_BYTES_MAX = 128 << 20
+"""Default of a reader's `penstock.unpack.max.bytes`, for each batch: 128 times `max.message.bytes`."""
+
+UNPACKED_RECORDS_MAX = 1_000_000
+"""Default of a reader's `penstock.unpack.max.records`: seven times what fits into 1 MiB uncompressed."""
+
+BYTES_OPTION = "penstock.unpack.max.bytes"
+RECORDS_OPTION = "penstock.unpack.max.records"
+
+CHUNK_RECORDS = 1_000
+"""The number of records that are read between two checks of a budget: less than a millisecond of work."""
+
+NESTING_MAX = 16
+"""The greatest nesting depth of wrappers (compressed messages) of magic 0. Clients usually nest none."""
 
 
 class CompressionCodec(IntEnum):
@@ -213,3 +232,106 @@ class _Codecs(dict[int, ModuleType]):
 
 
 _CODECS = _Codecs()
+
+
+class UnpackLimits(NamedTuple):
+    """The limits of a reader for one compressed batch: decompressed bytes, and records."""
+
+    max_bytes: int = UNPACKED_BYTES_MAX
+    max_records: int = UNPACKED_RECORDS_MAX
+
+
+DEFAULT_LIMITS = UnpackLimits()
+
+
+@contextmanager
+def naming_place(place: object, advice: str = "") -> Iterator[None]:
+    """Add `place` and `advice` to the text of an `UnpackLimitError` that is raised in the block."""
+    try:
+        yield
+    except UnpackLimitError as error:
+        raise UnpackLimitError(f"{place}: {error}{advice}") from None
+
+
+class UnpackBudget:
+    """The bytes and records that one request may still unpack.
+
+    Decompressed data and data converted to another format may have `bytes_max` bytes each, so that all that
+    was decompressed can be converted. `pause` is called after every `CHUNK_RECORDS` records, so that a thread
+    can let other threads run.
+    """
+
+    __slots__ = ("bytes_left", "bytes_max", "pause", "records_left", "records_max", "written_left")
+
+    def __init__(
+        self,
+        bytes_max: int = UNPACKED_BYTES_MAX,
+        records_max: int = UNPACKED_RECORDS_MAX,
+        pause: Callable[[], object] | None = None,
+    ) -> None:
+        self.bytes_max = self.bytes_left = self.written_left = bytes_max
+        self.records_max = self.records_left = records_max
+        self.pause = pause
+
+    @property
+    def is_untouched(self) -> bool:
+        """True if nothing of the budget has been used yet."""
+        return (
+            self.bytes_left == self.written_left == self.bytes_max and self.records_left == self.records_max
+        )
+
+    def trial(self) -> UnpackBudget:
+        """Return a copy of this budget for an attempt that may fail; `settle` then subtracts what it used."""
+        trial = UnpackBudget(self.bytes_max, self.records_max, self.pause)
+        trial.settle(self)
+        return trial
+
+    def settle(self, other: UnpackBudget) -> None:
+        """Adopt the remaining bytes and records of `other`, the `trial` copy of an attempt that succeeded."""
+        self.bytes_left, self.records_left = other.bytes_left, other.records_left
+        self.written_left = other.written_left
+
+    def unpack(self, codec: int, data: memoryview) -> memoryview:
+        """Return `data` decompressed, and subtract its size from the budget.
+
+        Raises:
+            CorruptRecordError: unknown codec, or broken data.
+            UnpackLimitError: the decompressed data has more bytes than are left.
+        """
+        if codec == CompressionCodec.NONE:
+            return data
+        try:
+            unpacked = decompress(codec, data, self.bytes_left)
+        except UnpackLimitError:
+            raise self._too_many_bytes() from None
+        self.bytes_left -= len(unpacked)
+        return unpacked
+
+    def take_bytes(self, size: int) -> None:
+        """Subtract `size` bytes that are about to be written in another format.
+
+        Raises:
+            UnpackLimitError: fewer bytes than `size` are left.
+        """
+        if size > self.written_left:
+            raise self._too_many_bytes()
+        self.written_left -= size
+
+    def take_records(self, count: int) -> None:
+        """Subtract `count` records that are about to be read.
+
+        Raises:
+            UnpackLimitError: fewer records than `count` are left.
+        """
+        if count > self.records_left:
+            raise UnpackLimitError(
+                f"more than {self.records_max} records to read at once; the limit is {RECORDS_OPTION}"
+            )
+        self.records_left -= count
+        if self.pause is not None:
+            self.pause()
+
+    def _too_many_bytes(self) -> UnpackLimitError:
+        return UnpackLimitError(
+            f"more than {self.bytes_max} bytes of records when decompressed; the limit is {BYTES_OPTION}"
+        )

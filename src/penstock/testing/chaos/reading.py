@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.log.walk import walk
 from penstock.model import TopicPartition
 from penstock.records.batch import iter_records
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.format.batch_header import CONTROL_BIT, PRODUCER_ID_POSITION, TRANSACTIONAL_BIT
 from penstock.testing.chaos.events import LogRecord, State
 from penstock.testing.chaos.evidence import FinalLog
