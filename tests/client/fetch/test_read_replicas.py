@@ -13,7 +13,7 @@ from client.fake_broker import HANG_UP, FakeBroker, fake_broker
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionInfo, TopicInfo
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch import read_replicas
+from penstock.client.fetch import cursors
 from penstock.client.fetch.consumer import AsyncConsumer
 from penstock.client.fetch.cursors import LEADER_S, Cursor, ReadReplicas
 from penstock.client.fetch.ranges import fetch_ranges_async
@@ -193,7 +193,7 @@ def test_an_offset_outside_the_leaders_log_is_reset_as_ever() -> None:
 def test_a_range_that_the_replica_does_not_have_yet_is_read_at_the_leader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(read_replicas, "BEHIND_S", 0.0)
+    monkeypatch.setattr(cursors, "BEHIND_S", 0.0)
 
     def behind(broker: FakeBroker, header: Any, request: Any) -> Any:
         answer = broker._fetched(request, 0)
