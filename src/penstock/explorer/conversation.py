@@ -20,8 +20,7 @@ from penstock.explorer.tcp import TcpConnection, connections
 from penstock.explorer.unpack import restore_unknown_tags, tags_from_json, unpack_records
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
 from penstock.protocol.codec import codec_for
-from penstock.protocol.connection.frames import FrameReader
-from penstock.protocol.framing import decode_request_header
+from penstock.protocol.framing import FrameReader, decode_request_header
 from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.version_prefix import leading_bytes
 from penstock.protocol.message import Message

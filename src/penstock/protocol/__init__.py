@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from penstock.protocol.api import ApiKey as ApiKey
     from penstock.protocol.codec import Codec as Codec
     from penstock.protocol.codec import codec_for as codec_for
-    from penstock.protocol.connection.frames import FrameReader as FrameReader
     from penstock.protocol.error_codes import ErrorCode as ErrorCode
     from penstock.protocol.error_codes import error_for as error_for
+    from penstock.protocol.framing import FrameReader as FrameReader
     from penstock.protocol.inspect.json_form import from_json as from_json
     from penstock.protocol.inspect.json_form import to_json as to_json
     from penstock.protocol.loaded_classes import load_message as load_message
@@ -35,7 +35,7 @@ _HOMES = {
     "ApiKey": "api",
     "Codec": "codec",
     "ErrorCode": "error_codes",
-    "FrameReader": "connection.frames",
+    "FrameReader": "framing",
     "Message": "message",
     "RELEASES": "releases",
     "Release": "releases",

@@ -15,9 +15,8 @@ from penstock.client.config import ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.connection.client import ClientConnection
-from penstock.protocol.connection.errors import UnexpectedFrameError
-from penstock.protocol.connection.frames import SCRATCH_BYTES
+from penstock.protocol.connection.client import ClientConnection, UnexpectedFrameError
+from penstock.protocol.framing import SCRATCH_BYTES
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse

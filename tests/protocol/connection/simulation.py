@@ -19,15 +19,14 @@ from typing import Any
 
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
-from penstock.protocol.connection.client import ClientConnection
-from penstock.protocol.connection.errors import (
-    ConnectionStateError,
-    CorrelationError,
-    FrameSizeError,
-    UnexpectedFrameError,
-)
+from penstock.protocol.connection.client import ClientConnection, CorrelationError, UnexpectedFrameError
 from penstock.protocol.connection.server import BACKLOG_BYTES_MAX, FRAME_START_BYTES, ServerConnection
-from penstock.protocol.framing import decode_request_header, encode_response
+from penstock.protocol.framing import (
+    ConnectionStateError,
+    FrameSizeError,
+    decode_request_header,
+    encode_response,
+)
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
-from penstock.protocol.connection.client import ClientConnection
-from penstock.protocol.connection.errors import (
+from penstock.protocol.connection.client import ClientConnection, CorrelationError, UnexpectedFrameError
+from penstock.protocol.framing import (
     ConnectionStateError,
-    CorrelationError,
     FrameSizeError,
-    UnexpectedFrameError,
+    decode_request_header,
+    encode_response,
 )
-from penstock.protocol.framing import decode_request_header, encode_response
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.fetch_request import FetchRequest

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
 from penstock.protocol.connection.server import BACKLOG_BYTES_MAX, FRAME_START_BYTES, ServerConnection
+from penstock.protocol.framing import ConnectionStateError, FrameSizeError
 
 SCRATCH_BYTES = 64 << 10
 

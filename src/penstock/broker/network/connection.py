@@ -26,8 +26,8 @@ from penstock.broker.session import Session
 from penstock.common.listening.addresses import canonical_address
 from penstock.common.operating_system import HAS_SENDFILE
 from penstock.log.contract import FileRegion
-from penstock.protocol.connection.errors import FrameSizeError
 from penstock.protocol.connection.server import ServerConnection
+from penstock.protocol.framing import FrameSizeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -39,8 +39,8 @@ from penstock.errors import (
     RequestTimeoutError,
 )
 from penstock.printable import printable
-from penstock.protocol.connection.client import ClientConnection
-from penstock.protocol.connection.errors import CorrelationError, FrameSizeError, UnexpectedFrameError
+from penstock.protocol.connection.client import ClientConnection, CorrelationError, UnexpectedFrameError
+from penstock.protocol.framing import FrameSizeError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

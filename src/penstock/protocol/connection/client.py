@@ -24,10 +24,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import DecodeError
 from penstock.protocol.api import API_TABLE, ApiKey
-from penstock.protocol.connection.errors import ConnectionStateError, CorrelationError, UnexpectedFrameError
-from penstock.protocol.connection.frames import FRAME_BYTES_MAX, FrameReader, new_buffer
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.framing import (
+    FRAME_BYTES_MAX,
+    ConnectionStateError,
+    FrameReader,
+    decode_response,
+    encode_request,
+    new_buffer,
+)
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -43,6 +48,14 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 """The error code UNSUPPORTED_VERSION as bytes. A response to ApiVersions with this code has version 0."""
+
+
+class UnexpectedFrameError(DecodeError):
+    """A broker sent a frame while no request was in flight."""
+
+
+class CorrelationError(DecodeError):
+    """A broker answered a request that is not the oldest one in flight; answers must keep the order."""
 
 
 class ClientConnection(Generic[Token]):

@@ -19,8 +19,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Protocol
 
-from penstock.protocol.connection.errors import ConnectionStateError
-from penstock.protocol.connection.frames import FRAME_BYTES_MAX, check_size
+from penstock.protocol.framing import FRAME_BYTES_MAX, ConnectionStateError, check_size
 
 _unpack_size = Struct(">i").unpack_from
 

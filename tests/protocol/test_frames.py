@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from for_each import for_each
 from penstock.errors import DecodeError
-from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
-from penstock.protocol.connection.frames import GROWTH_START_BYTES, SCRATCH_BYTES, FrameReader
+from penstock.protocol.framing import (
+    GROWTH_START_BYTES,
+    SCRATCH_BYTES,
+    ConnectionStateError,
+    FrameReader,
+    FrameSizeError,
+)
 
 STREAM = b"\0\0\0\2hi" + b"\0\0\0\0" + b"\0\0\0\3you"
 
