@@ -4,13 +4,15 @@
 
 Each journey is a small program. While it goes on, `sys.setprofile` notes each module of which a
 function is called, in the threads of client and broker. Of compiled kernels it sees those that Python calls.
-Where one end alone is walked, its calls are counted, too.
+Where the broker alone is walked, its calls are counted, too. Where a client alone is walked, the modules of
+`protocol`, through which every request passes, are counted apart.
 """
 
 # ruff: noqa: SIM117  the walk begins between the two
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -47,8 +49,8 @@ class Way:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
-        self.thread = ""
-        """What the names of the threads begin with that are walked. Empty: all are."""
+        self.is_walked: Callable[[str], bool] = lambda thread: True
+        """The choice of the threads that are walked, by their names."""
 
     def below(self, *beginnings: str) -> Counter[str]:
         """What lies in these rooms."""
@@ -63,7 +65,7 @@ def walked() -> Iterator[Way]:
     way = Way()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
-        if way.thread and not threading.current_thread().name.startswith(way.thread):
+        if not way.is_walked(threading.current_thread().name):
             return
         path = frame.f_code.co_filename
         if event == "call" and path.startswith(PACKAGE):
@@ -80,6 +82,14 @@ def walked() -> Iterator[Way]:
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
+def is_of_broker(thread: str) -> bool:
+    return thread.startswith("penstock-broker")
+
+
+def is_of_client(thread: str) -> bool:
+    return not is_of_broker(thread)
+
+
 LEISURE_S = 0.05
 """Seconds in which a broker ends what belongs to an answer that has been received already."""
 
@@ -91,7 +101,7 @@ def produce() -> Counter[str]:
         with Producer(broker.bootstrap_servers) as producer:
             producer.send("orders", b"first").result(30)  # makes the topic
             producer.send("orders", b"second").result(30)  # the codecs of all messages are compiled now
-            way.thread = "penstock-broker"
+            way.is_walked = is_of_broker
             ways = []
             for _ in range(3):
                 time.sleep(LEISURE_S)
@@ -109,9 +119,12 @@ def fetch_into_arrow() -> Counter[str]:
     with walked() as way, Broker() as broker:
         with Producer(broker.bootstrap_servers, compression_type="gzip") as producer:
             producer.send("orders", b"two tickets").result(30)
+        servers = broker.bootstrap_servers
+        read_topic("orders", servers)  # what is compiled and imported once is not a part of the way
+        way.is_walked = is_of_client
         way.calls.clear()
-        assert read_topic("orders", broker.bootstrap_servers).num_rows == 1
-        return way.below("client/", "records/")
+        assert read_topic("orders", servers).num_rows == 1
+        return way.calls.copy()
 
 
 def transaction() -> Counter[str]:
@@ -181,24 +194,54 @@ def question() -> Counter[str]:
         return way.below("queries/", "tables/", "client/", "records/")
 
 
+def micro_batch() -> Counter[str]:
+    """Walk a micro-batch as Spark goes it: one object plans, and a copy of it reads in another process."""
+    from penstock import Broker, Producer
+    from penstock.spark.source.data_source import PenstockDataSource
+
+    with walked() as way, Broker() as broker:
+        options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "startingOffsets": "earliest"}
+        source = PenstockDataSource({**options, "subscribe": "orders"})
+        with Producer(broker.bootstrap_servers, compression_type="gzip") as producer:
+            producer.send("orders", b"first").result(30)
+            planner = source.streamReader(source.schema())
+            limit, begin = planner.getDefaultReadLimit(), planner.initialOffset()
+            for _ in range(3):  # the third finds connections, and what is compiled and done once
+                way.is_walked = is_of_client
+                way.calls.clear()
+                end = planner.latestOffset(begin, limit)
+                planner.reportLatestOffset()
+                reader, tasks = pickle.loads(pickle.dumps((planner, planner.partitions(begin, end))))
+                assert [batch.num_rows for task in tasks for batch in reader.read(task)] == [1]
+                planner.commit(begin)
+                begin, ways = end, way.calls.copy()
+                producer.send("orders", b"two tickets").result(30)
+        return ways
+
+
 JOURNEYS: dict[str, Callable[[], Counter[str]]] = {
     "A Produce": produce,
     "A Fetch into Arrow": fetch_into_arrow,
     "A transaction of a producer": transaction,
     "A JoinGroup": join_group,
     "A record on its way to a follower": follower,
+    "A Spark micro-batch": micro_batch,
     "A table of events": table_of_events,
     "A question in SQL": question,
 }
-"""By their headings. Spark's workers are processes of their own, and its journey is not walked."""
+"""By their headings."""
 
 HEADING = re.compile(
-    r"^### (?P<title>[^\n:]+): (?P<count>\d+)(?: of \d+)? modules(?:, \d+ calls)?$", re.MULTILINE
+    r"^### (?P<title>[^\n:]+): (?P<count>\d+)(?: of \d+)? modules(?:, \d+ calls|, and \d+ of protocol)?$",
+    re.MULTILINE,
 )
 
 
 COUNTED = ("A Produce",)
 """The journeys whose headings say how many calls they are."""
+
+APART = ("A Fetch into Arrow", "A Spark micro-batch")
+"""The journeys whose headings count the modules of `protocol` apart."""
 
 
 def with_counts(page: str, ways: dict[str, Counter[str]]) -> str:
@@ -206,9 +249,12 @@ def with_counts(page: str, ways: dict[str, Counter[str]]) -> str:
 
     def heading(found: re.Match[str]) -> str:
         title, count = found["title"], found["count"]
-        of = f" of {len(ways[title])}" if title in ways else ""
-        calls = f", {ways[title].total()} calls" if title in COUNTED else ""
-        return f"### {title}: {count}{of} modules{calls}"
+        if title not in ways:
+            return f"### {title}: {count} modules"
+        way = ways[title]
+        apart = sum(path.startswith("protocol/") for path in way) if title in APART else 0
+        more = f", {way.total()} calls" if title in COUNTED else f", and {apart} of protocol" if apart else ""
+        return f"### {title}: {count} of {len(way) - apart} modules{more}"
 
     return HEADING.sub(heading, page)
 

@@ -48,7 +48,7 @@ def test_what_starts_a_broker_imports_little():
     own = {
         name.removeprefix("penstock.protocol.") for name in imported if name.startswith("penstock.protocol.")
     }
-    assert own == {"api", "api_keys", "codec", "compiler", "compiler.runtime", "framing", "header", "message"}
+    assert own == {"api", "api_keys", "codec", "compiler", "compiler.runtime", "framing", "message"}
 
 
 def test_an_answer_to_api_versions_loads_only_its_own_definitions():
