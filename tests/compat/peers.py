@@ -51,12 +51,12 @@ DEBIAN_PACKAGES = {
     "krb5-config": "libkrb5-dev",
 }
 RELEASES = (
-    *("4.3.0", "3.9.1", "3.8.1", "3.6.2", "3.3.2", "2.8.2", "1.1.1"),
+    *("4.4.0", "4.3.0", "3.9.1", "3.8.1", "3.6.2", "3.3.2", "2.8.2", "1.1.1"),
     *("0.11.0.3", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0"),
 )
 """The releases of Apache Kafka that have a directory under `java/`."""
 
-ARCHIVED = ("4.3.0", "3.9.1")
+ARCHIVED = ("4.4.0", "4.3.0", "3.9.1")
 """The releases that tests start often enough for an archive of loaded classes to be worth its making."""
 
 ONLY_FOR_SOAK = ("iceberg-rest", "spark-lake")

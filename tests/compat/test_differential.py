@@ -30,7 +30,7 @@ from penstock.protocol.api import API_TABLE
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
-AS_VERSION = {"4.3.0": None, "3.9.1": "3.9"}
+AS_VERSION = {"4.4.0": None, "4.3.0": "4.3", "3.9.1": "3.9"}
 NEWEST, *OLDER = AS_VERSION
 RELEASES = (NEWEST, *(pytest.param(each, marks=pytest.mark.again) for each in OLDER))
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "differences.md"

@@ -7,6 +7,9 @@ so that it costs a start nothing.
 ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE = 4
 """Several transactions in one AddPartitionsToTxn, which only brokers send."""
 
+API_VERSIONS_CLUSTER_ID_SINCE = 5
+"""The cluster id and node id that the client expects, in ApiVersions (KIP-1242)."""
+
 API_VERSIONS_SOFTWARE_SINCE = 3
 """The name and version of the client's software in ApiVersions (KIP-511)."""
 
@@ -111,3 +114,7 @@ SYNC_GROUP_PROTOCOL_SINCE = 5
 
 TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE = 5
 """The coordinator adds the partition of a TxnOffsetCommit to its transaction (KIP-890)."""
+
+TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE = 6
+"""Ids of topics in TxnOffsetCommit, instead of names, and errors for unknown groups and stale member epochs
+(KIP-1319)."""

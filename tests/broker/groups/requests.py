@@ -44,6 +44,9 @@ from penstock.protocol.messages.streams_group_heartbeat_request import (
     Subtopology,
     Topology,
 )
+from penstock.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_MS = 10_000
@@ -248,6 +251,9 @@ GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.STREAMS_GROUP_DESCRIBE: lambda node, version: StreamsGroupDescribeRequest(
         group_ids=["s"], include_authorized_operations=True
     ),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: lambda node, version: (
+        StreamsGroupTopologyDescriptionUpdateRequest(group_id="s", member_id="m")
+    ),
     ApiKey.SHARE_GROUP_DESCRIBE: lambda node, version: ShareGroupDescribeRequest(
         group_ids=["g"], include_authorized_operations=True
     ),
@@ -306,6 +312,7 @@ GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
     ApiKey.SHARE_GROUP_DESCRIBE: lambda version: {69},
     ApiKey.STREAMS_GROUP_HEARTBEAT: lambda version: set(),
     ApiKey.STREAMS_GROUP_DESCRIBE: lambda version: {69},
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: lambda version: {35},
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda version: set(),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda version: {3},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda version: {69},

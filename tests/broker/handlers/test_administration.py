@@ -76,7 +76,7 @@ def test_apis_of_clients_metrics_are_offered_where_these_are_taken() -> None:
         assert {entry.api_key for entry in entries} & names == offered
 
 
-@pytest.mark.parametrize("version", [5, 99, -1])
+@pytest.mark.parametrize("version", [6, 99, -1])
 def test_an_unknown_version_is_answered_in_version_0_with_the_versions_known(version: int) -> None:
     frame = (
         ApiKey.API_VERSIONS.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True) + b"\0\0\0\7" + b"?!"
@@ -85,7 +85,7 @@ def test_an_unknown_version_is_answered_in_version_0_with_the_versions_known(ver
     assert isinstance(pieces, list)
     correlation_id, response = decode_response(b"".join(pieces)[4:], ApiVersionsResponse, 0)
     assert (correlation_id, response.error_code) == (7, ErrorCode.UNSUPPORTED_VERSION)
-    assert [(entry.api_key, entry.max_version) for entry in response.api_keys] == [(18, 4)]
+    assert [(entry.api_key, entry.max_version) for entry in response.api_keys] == [(18, 5)]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,24 @@ def test_software_names(name: str, version: str, code: int) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     assert ask(make_node(), request, 3).error_code == code
     assert ask(make_node(), request, 2).error_code == 0
+
+
+def test_a_client_of_another_cluster_or_node_is_sent_back_to_its_bootstrap_servers() -> None:
+    """KIP-1242. Without a cluster id nothing is compared, and before version 5 neither."""
+    node = make_node()
+    here, there = node.cluster.cluster_id, "another"
+    for version, cluster_id, node_id, code in (
+        (5, here, node.node_id, 0),
+        (5, here, node.node_id + 1, 129),
+        (5, there, node.node_id, 129),
+        (5, None, node.node_id + 1, 0),
+        (4, there, node.node_id, 0),
+    ):
+        request = ApiVersionsRequest(
+            client_software_name="x", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+        )
+        response = ask(node, request, version)
+        assert (response.error_code, bool(response.api_keys)) == (code, not code)
 
 
 # --- Metadata -----------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ from penstock.protocol.messages.renew_delegation_token_request import RenewDeleg
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from penstock.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from penstock.protocol.messages.unregister_controller_request import UnregisterControllerRequest
 from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 
@@ -309,6 +310,7 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
     ApiKey.UPDATE_FEATURES: update_features,
     ApiKey.UNREGISTER_BROKER: lambda node, version: UnregisterBrokerRequest(broker_id=99),
+    ApiKey.UNREGISTER_CONTROLLER: lambda node, version: UnregisterControllerRequest(controller_id=99),
     ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
     ApiKey.DESCRIBE_TRANSACTIONS: lambda node, version: DescribeTransactionsRequest(
         transactional_ids=["", "x"]
@@ -420,6 +422,7 @@ EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: {3},
     ApiKey.OFFSET_FOR_LEADER_EPOCH: {3},
     ApiKey.UNREGISTER_BROKER: {102},
+    ApiKey.UNREGISTER_CONTROLLER: {35},
 }
 """What the requests above run into, besides success."""
 

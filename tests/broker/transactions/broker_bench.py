@@ -143,15 +143,19 @@ class BrokerBench(Bench):
         group: str = "g",
         version: int = 5,
         index: int = 0,
+        topic_id: bytes | None = None,
         **member: Any,
     ) -> int:
+        if topic_id is None:
+            topic_id = self.node.cluster.topics["t"].id
+        name = "t" if version < 6 else ""
         partition = TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
         request = TxnOffsetCommitRequest(
             transactional_id="x",
             group_id=group,
             producer_id=producer_id,
             producer_epoch=epoch,
-            topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
+            topics=[TxnOffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=[partition])],
             **member,
         )
         [topic] = self.ask(request, version).response.topics

@@ -208,6 +208,23 @@ def test_before_kip_890_offsets_are_added_first(version: int, code: int) -> None
     assert bench.offset() == (0, 20)
 
 
+def test_since_kip_1319_offsets_are_of_topics_by_id() -> None:
+    bench = BrokerBench()
+    pid = begun(bench)
+    assert bench.commit_offset(pid, 0, 20, version=6) == 0
+    assert bench.commit_offset(pid, 0, 20, version=6, topic_id=bytes(16)) == 100
+    assert bench.commit_offset(pid, 0, 20, version=6, index=9) == 3
+    bench.end(pid, 0)
+    assert bench.offset(stable=True) == (0, 20)
+
+
+def test_since_kip_1319_a_group_that_is_missing_has_an_error_of_its_own() -> None:
+    bench = BrokerBench()
+    pid = begun(bench)
+    for version, code in ((5, 22), (6, 69)):
+        assert bench.commit_offset(pid, 0, 20, version=version, generation_id_or_member_epoch=1) == code
+
+
 def test_a_plain_commit_that_came_later_wins() -> None:
     bench = BrokerBench()
     pid = begun(bench)

@@ -548,30 +548,30 @@ class GroupService:
     ) -> ErrorCode:
         """Check an OffsetCommit or a TxnOffsetCommit; return NONE, or the error to respond with.
 
-        `epoch` is the member's epoch or generation; `has_epochs` is False for API versions without member
-        epochs. `now` is None for a TxnOffsetCommit: it has no errors for member epochs, does not renew the
-        session of a member (KIP-447), and is allowed if it names no member.
+        `epoch` is the member's epoch or generation; `has_epochs` is False for API versions that have no errors
+        for member epochs and missing groups. `now` is None for a TxnOffsetCommit: it does not renew the session
+        of a member (KIP-447), and is allowed if it names no member.
         """
         if group_id in self.share.groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if now is None and epoch < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
         consumer, streams = self.consumer.groups.get(group_id), self.streams.groups.get(group_id)
+        may_have_epoch = has_epochs or now is None
         try:
             if consumer is not None:
                 topics = self._host.cluster.topics
                 known = [(topics[name].id, index) for name, index in partitions if name in topics]
-                consumer.check_commit(member_id, epoch, known, has_epochs=has_epochs)
+                consumer.check_commit(member_id, epoch, known, has_epochs=may_have_epoch)
             elif streams is not None:
-                streams.check_commit(member_id, epoch, partitions, has_epochs=has_epochs)
+                streams.check_commit(member_id, epoch, partitions, has_epochs=may_have_epoch)
             else:
                 error = self.coordinator.check_commit(group_id, member_id, instance_id, epoch, now)
-                is_old = now is None or not has_epochs  # so that it has no error for missing groups
                 is_missing = error == ErrorCode.GROUP_ID_NOT_FOUND
-                return ErrorCode.ILLEGAL_GENERATION if is_old and is_missing else error
+                return ErrorCode.ILLEGAL_GENERATION if is_missing and not has_epochs else error
         except KafkaError as refusal:
-            is_stale = now is None and refusal.code == ErrorCode.STALE_MEMBER_EPOCH
-            return ErrorCode.ILLEGAL_GENERATION if is_stale else ErrorCode(refusal.code)
+            is_stale = refusal.code == ErrorCode.STALE_MEMBER_EPOCH
+            return ErrorCode.ILLEGAL_GENERATION if is_stale and not has_epochs else ErrorCode(refusal.code)
         return ErrorCode.NONE
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:

@@ -1,7 +1,8 @@
 """ApiVersions (18): which APIs this broker supports, in which versions.
 
 The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name and
-features; v4 may list features whose lowest version is 0. An unsupported version is answered in version 0 with
+features; v4 may list features whose lowest version is 0; v5 the cluster id and node id that the client
+expects, and REBOOTSTRAP_REQUIRED (129) if this broker has others (KIP-1242). An unsupported version is answered in version 0 with
 UNSUPPORTED_VERSION (35) and one entry, the versions of ApiVersions itself (KIP-511).
 """
 
@@ -29,7 +30,7 @@ from penstock.protocol.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
+from penstock.protocol.since import API_VERSIONS_CLUSTER_ID_SINCE, API_VERSIONS_SOFTWARE_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
@@ -68,6 +69,8 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNod
     if context.version >= API_VERSIONS_SOFTWARE_SINCE:
         if not _names_software(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if context.version >= API_VERSIONS_CLUSTER_ID_SINCE and _expects_other(request, context.node):
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
         session = context.session
         session.software_name = request.client_software_name[:SOFTWARE_CHARACTERS_MAX]
         session.software_version = request.client_software_version[:SOFTWARE_CHARACTERS_MAX]
@@ -119,6 +122,12 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
 
 def _entry(route: Route) -> ApiVersion:
     return ApiVersion(api_key=route.key, min_version=route.min_version, max_version=route.max_version)
+
+
+def _expects_other(request: ApiVersionsRequest, node: ServingNode) -> bool:
+    """Return True if the request names another cluster, or another node of this one."""
+    expected = request.cluster_id, request.node_id
+    return request.cluster_id is not None and expected != (node.cluster.cluster_id, node.node_id)
 
 
 def _names_software(request: ApiVersionsRequest) -> bool:

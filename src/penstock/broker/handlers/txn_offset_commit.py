@@ -1,7 +1,8 @@
 """TxnOffsetCommit (28): offsets of a group that take effect when a transaction commits.
 
 v2 adds leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 adds TRANSACTION_ABORTABLE;
-v5 adds the partition of the group to the transaction (KIP-890).
+v5 adds the partition of the group to the transaction (KIP-890); v6 topics by id, and the errors
+GROUP_ID_NOT_FOUND (69) and STALE_MEMBER_EPOCH (113) (KIP-1319).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.offsets import CommittedOffset, PartitionKey
-from penstock.broker.handlers.offset_commit import offset_error, storing_error
+from penstock.broker.handlers.offset_commit import find_topic, offset_error, storing_error
 from penstock.broker.partitions.producers.transactional_appends import join
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
@@ -24,6 +25,7 @@ from penstock.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from penstock.protocol.since import TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
@@ -39,17 +41,19 @@ def txn_offset_commit(
     response = TxnOffsetCommitResponse()
     commits: list[tuple[PartitionKey, CommittedOffset]] = []
     accepted: list[TxnOffsetCommitResponsePartition] = []
+    by_id = context.version >= TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE
     for topic in request.topics:
-        found = context.node.cluster.topics.get(topic.name)
-        answer = TxnOffsetCommitResponseTopic(name=topic.name)
+        found, missing = find_topic(topic.name, topic.topic_id, by_id, context)
+        answer = TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answer)
         for partition in topic.partitions:
-            error = offset_error(found, partition, service.metadata_bytes_max)
+            error = missing or offset_error(found, partition, service.metadata_bytes_max)
             outcome = TxnOffsetCommitResponsePartition(
                 partition_index=partition.partition_index, error_code=error
             )
             answer.partitions.append(outcome)
             if not error:
+                assert found is not None
                 accepted.append(outcome)
                 committed = CommittedOffset(
                     partition.committed_offset,
@@ -57,7 +61,7 @@ def txn_offset_commit(
                     partition.committed_metadata or "",
                     context.now_ms,
                 )
-                commits.append(((topic.name, partition.partition_index), committed))
+                commits.append(((found.name, partition.partition_index), committed))
     if commits:
         error = _commit(request, commits, context)
         for outcome in accepted:
@@ -93,6 +97,7 @@ def _commit(
             request.generation_id_or_member_epoch,
             [partition for partition, _ in commits],
             now=None,
+            has_epochs=context.version >= TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE,
         )
         if not error and not service.has_room_for_offsets(group_id, commits):
             error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE

@@ -22,7 +22,7 @@ from penstock.broker.security.guards.rules import (
     on_transactional_id,
 )
 from penstock.protocol.api import ApiKey
-from penstock.protocol.since import OFFSET_COMMIT_TOPIC_IDS_SINCE
+from penstock.protocol.since import OFFSET_COMMIT_TOPIC_IDS_SINCE, TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE
 from penstock.security.acls import CLUSTER_NAME, EVERY_OPERATION, Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ GUARDS: dict[int, Guard] = {
         each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_consumer_groups
     ),
     ApiKey.STREAMS_GROUP_HEARTBEAT: groups.guard_streams_group_heartbeat,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Rule(on_group(Operation.READ)),
     ApiKey.STREAMS_GROUP_DESCRIBE: Rule(
         each=each_group(Operation.DESCRIBE, "group_ids", "groups"), complete=groups.mask_streams_groups
     ),
@@ -103,7 +104,9 @@ GUARDS: dict[int, Guard] = {
     ApiKey.END_TXN: Rule(on_transactional_id(Operation.WRITE)),
     ApiKey.WRITE_TXN_MARKERS: Rule(on_cluster(Operation.CLUSTER_ACTION, Operation.ALTER)),
     ApiKey.TXN_OFFSET_COMMIT: Rule(
-        on_transactional_id(Operation.WRITE), on_group(Operation.READ), each=each_topic(Operation.READ)
+        on_transactional_id(Operation.WRITE),
+        on_group(Operation.READ),
+        each=each_topic(Operation.READ, ids_since=TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE),
     ),
     ApiKey.DESCRIBE_ACLS: Rule(on_cluster(Operation.DESCRIBE)),
     ApiKey.CREATE_ACLS: Rule(on_cluster(Operation.ALTER)),
@@ -126,6 +129,7 @@ GUARDS: dict[int, Guard] = {
     ApiKey.DESCRIBE_QUORUM: Rule(on_cluster(Operation.DESCRIBE)),
     ApiKey.UPDATE_FEATURES: Rule(on_cluster(Operation.ALTER)),
     ApiKey.UNREGISTER_BROKER: Rule(on_cluster(Operation.ALTER)),
+    ApiKey.UNREGISTER_CONTROLLER: Rule(on_cluster(Operation.ALTER)),
     ApiKey.DESCRIBE_CLUSTER: topic_admin.guard_describe_cluster,
     ApiKey.DESCRIBE_PRODUCERS: Rule(each=each_topic(Operation.READ)),
     ApiKey.DESCRIBE_TRANSACTIONS: Rule(
