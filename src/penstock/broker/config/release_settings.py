@@ -22,6 +22,9 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("remote.log.copy.disable", (3, 9), ()),
     ("remote.log.delete.on.disable", (3, 9), ()),
     ("internal.segment.bytes", (4, 1), ()),
+    ("max.decompressed.message.bytes", (4, 4), ()),
+    ("remote.copy.lag.bytes", (4, 4), ()),
+    ("remote.copy.lag.ms", (4, 4), ()),
 )
 """Topic settings that some releases lack, each with the first release that has it, and the next without."""
 

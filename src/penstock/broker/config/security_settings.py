@@ -69,6 +69,12 @@ KEYS: dict[str, SecurityKey] = {
     "sasl.kerberos.principal.to.local.rules": SecurityKey(
         TEXT, "DEFAULT", "From a principal of Kerberos to the name of a user."
     ),
+    "sasl.oauthbearer.allow.unverified.audience": SecurityKey(
+        BOOLEAN, "false", "Whether tokens of any audience are meant to be accepted, if none is expected."
+    ),
+    "sasl.oauthbearer.allow.unverified.issuer": SecurityKey(
+        BOOLEAN, "false", "Whether tokens of any issuer are meant to be accepted, if none is expected."
+    ),
     "sasl.oauthbearer.clock.skew.seconds": SecurityKey(
         NUMBER, "30", "By how much the clock of an identity provider may differ."
     ),

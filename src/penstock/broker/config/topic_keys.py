@@ -171,6 +171,15 @@ TOPIC_KEYS = table(
         "log.cleaner.max.compaction.lag.ms",
         at_least=1,
     ),
+    _idle_topic(
+        "max.decompressed.message.bytes",
+        INT,
+        "2147483639",
+        "penstock.unpack.max.bytes limits how much the broker unpacks.",
+        "max.decompressed.message.bytes",
+        at_least=1,
+        at_most=2147483639,
+    ),
     _topic(
         "max.message.bytes",
         INT,
@@ -260,6 +269,22 @@ TOPIC_KEYS = table(
     ),
     _topic(
         "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
+    ),
+    _idle_topic(
+        "remote.copy.lag.bytes",
+        LONG,
+        "-1",
+        "there is no tiered storage.",
+        "log.remote.copy.lag.bytes",
+        at_least=-1,
+    ),
+    _idle_topic(
+        "remote.copy.lag.ms",
+        LONG,
+        "0",
+        "there is no tiered storage.",
+        "log.remote.copy.lag.ms",
+        at_least=-1,
     ),
     _idle_topic("remote.log.copy.disable", BOOLEAN, "false", "there is no tiered storage."),
     _idle_topic("remote.log.delete.on.disable", BOOLEAN, "false", "there is no tiered storage."),

@@ -290,6 +290,14 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
         frozenset(audiences),
         float(text("clock.skew.seconds") or 0),
     )
+    for claim, is_checked in (("audience", audiences), ("issuer", claims.issuer)):
+        allowed = text(f"allow.unverified.{claim}") == "true"
+        if not is_checked and not allowed:
+            logger.warning(
+                "listener %s accepts tokens of any %s: set sasl.oauthbearer.expected.%s, or, if that is meant,"
+                " sasl.oauthbearer.allow.unverified.%s=true (Apache Kafka 4.4 starts with neither)",
+                *(settings.listener, claim, claim, claim),
+            )
     refresh_s = settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", "OAUTHBEARER") / 1000
     keys = Keys(_reader_of(url), clock.monotonic, refresh_s)
     keys.load()
