@@ -2,8 +2,9 @@
 
 The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name and
 features; v4 may list features whose lowest version is 0; v5 the cluster id and node id that the client
-expects, and REBOOTSTRAP_REQUIRED (129) if this broker has others (KIP-1242). An unsupported version is answered in version 0 with
-UNSUPPORTED_VERSION (35) and one entry, the versions of ApiVersions itself (KIP-511).
+expects, and REBOOTSTRAP_REQUIRED (129) if this broker has others (KIP-1242). An unsupported version is
+answered in version 0 with UNSUPPORTED_VERSION (35) and one entry, the versions of ApiVersions itself
+(KIP-511).
 """
 
 from __future__ import annotations
