@@ -8,10 +8,14 @@ request.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.listening.addresses import canonical_address, without_zone
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 CLUSTER_NAME = "kafka-cluster"
 """The only name of the resource CLUSTER."""
@@ -169,10 +173,14 @@ class Acl(NamedTuple):
     def covers_peer(self, principal: str, host: str) -> bool:
         """Return True if the entry applies to this principal at this canonical address.
 
-        A host without a zone stands for the address in any zone.
+        A host without a zone stands for the address in any zone. A network in CIDR notation covers its
+        addresses.
         """
         if self.principal not in (principal, ANY_USER):
             return False
+        if "/" in self.host:
+            network, address = network_of(self.host), address_of(without_zone(host))
+            return network is not None and address is not None and address in network
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
@@ -315,19 +323,33 @@ def warning_of(acl: Acl) -> str | None:
     if acl.operation != Operation.ALL and not fitting >> acl.operation & 1:
         kind = ResourceType(acl.resource_type).name
         return f"operation {Operation(acl.operation).name} does not exist for {kind} resources"
-    if acl.host != WILDCARD and ("/" in acl.host or not _looks_like_address(acl.host)):
-        return f"host {acl.host!r} is no IP address: names and networks never match"
+    if acl.host != WILDCARD and network_of(acl.host) is None:
+        return f"host {acl.host!r} is no IP address and no network, and matches no client"
     return None
 
 
-def _looks_like_address(host: str) -> bool:
+@lru_cache(maxsize=1024)
+def network_of(host: str) -> IPv4Network | IPv6Network | None:
+    """Return the network that `host` names in CIDR notation, or None for any other text.
+
+    An address stands for the network that contains only this address.
+    """
     import ipaddress  # few entries name a host
 
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_network(host, strict=False)
     except ValueError:
-        return False
-    return True
+        return None
+
+
+def address_of(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that `host` is, or None for any other text."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def _name(kind: type[IntEnum], code: int) -> str:

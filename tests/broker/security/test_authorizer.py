@@ -97,7 +97,9 @@ def test_patterns(entry: Acl, name: str, fits: bool) -> None:
     [(acl(READ, principal="User:*"), True), (acl(READ, principal="User:bob"), False),
      (acl(READ, principal="user:ann"), False), (acl(READ, principal="Group:ann"), False),
      (acl(READ, host=HOST), True), (acl(READ, host="10.0.0.2"), False),
-     (acl(READ, host="10.0.0.0/8"), False), (acl(READ, host="localhost"), False)],
+     (acl(READ, host="10.0.0.0/8"), True), (acl(READ, host="10.1.0.0/16"), False),
+     (acl(READ, host="10.0.0.0/33"), False), (acl(READ, host="::/0"), False),
+     (acl(READ, host="localhost"), False)],
 )  # fmt: skip
 def test_principals_and_hosts(entry: Acl, fits: bool) -> None:
     assert (READ in operations(judge(entry))) == fits
@@ -273,7 +275,8 @@ def test_entries_that_may_be_created(entry: Acl, reason: str | None) -> None:
 def test_entries_that_decide_nothing_are_named() -> None:
     assert warning_of(acl(READ)) is None
     assert warning_of(acl(READ, host="::1")) is None
-    assert "never match" in str(warning_of(acl(READ, host="10.0.0.0/8")))
+    assert warning_of(acl(READ, host="10.0.0.0/8")) is None
+    assert "matches no client" in str(warning_of(acl(READ, host="10.0.0.0/33")))
     assert "CLUSTER_ACTION" in str(warning_of(acl(Operation.CLUSTER_ACTION)))
 
 

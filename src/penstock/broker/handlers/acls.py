@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
+from penstock.broker.metadata.image import metadata_level
 from penstock.broker.security.image import record_of
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -36,6 +37,7 @@ from penstock.security.acls import (
     Acl,
     AclFilter,
     PatternType,
+    network_of,
     warning_of,
     why_invalid,
 )
@@ -50,6 +52,15 @@ NO_AUTHORIZER = "No Authorizer is configured."
 PATTERNS_SINCE = 1
 UNKNOWN_CODE = "a filter has a resource type, pattern type, operation or permission that there is not"
 TOO_MANY = f"more than {ACL_RECORDS_MAX} entries in one request; send fewer at a time"
+
+NETWORKS_SINCE = (4, 4)
+NETWORKS_LEVEL = 32
+"""4.4-IV1: the first level of `metadata.version` in which hosts of entries may be networks."""
+
+NO_NETWORKS = (
+    "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher"
+    " (a new broker has it with penstock.metadata.version=4.4)"
+)
 
 ACLS_MAX = 100_000
 """The maximum number of access control entries. Each takes about a kilobyte of memory."""
@@ -112,15 +123,15 @@ def create_acls(request: CreateAclsRequest, context: Context[ServingNode]) -> Cr
     known = set(image.acls.values())
     for creation in request.creations:
         acl = _acl(creation, context.version)
-        reason = why_invalid(acl)
+        code, reason = _refusal(acl, context.node)
         if reason is None and acl not in known:
             if len(wanted) >= ACL_RECORDS_MAX:
-                reason = TOO_MANY
+                code, reason = ErrorCode.INVALID_REQUEST, TOO_MANY
             elif len(known) + len(wanted) >= ACLS_MAX:
+                code = ErrorCode.INVALID_REQUEST
                 reason = f"there are {ACLS_MAX} entries, and no more can be had"
             else:
                 wanted[acl] = None
-        code = ErrorCode.NONE if reason is None else ErrorCode.INVALID_REQUEST
         results.append(AclCreationResult(error_code=code, error_message=reason or ""))
     records = [record_of(acl) for acl in wanted]
     try:
@@ -136,6 +147,23 @@ def create_acls(request: CreateAclsRequest, context: Context[ServingNode]) -> Cr
         if warning is not None:
             context.node.limited_log.once(30, f"an access control entry for {acl.principal}: {warning}")
     return CreateAclsResponse(results=results)
+
+
+def _refusal(acl: Acl, node: ServingNode) -> tuple[ErrorCode, str | None]:
+    """Return the error because of which an entry cannot be created, and its message; (NONE, None) if it can.
+
+    Networks as hosts came with Apache Kafka 4.4. Earlier releases accept any text as a host.
+    """
+    reason = why_invalid(acl)
+    if reason is None and (node.profile is None or node.profile.numbers >= NETWORKS_SINCE):
+        if not acl.host:
+            reason = "Host pattern cannot be null or empty"
+        elif "/" in acl.host:
+            if metadata_level(node.cluster.features) < NETWORKS_LEVEL:
+                return ErrorCode.UNSUPPORTED_VERSION, NO_NETWORKS
+            if network_of(acl.host) is None:
+                reason = f"Invalid CIDR notation '{acl.host}': it is no network, such as 10.0.0.0/8"
+    return (ErrorCode.NONE if reason is None else ErrorCode.INVALID_REQUEST), reason
 
 
 def _acl(creation: AclCreation, version: int) -> Acl:
