@@ -294,8 +294,8 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
         allowed = text(f"allow.unverified.{claim}") == "true"
         if not is_checked and not allowed:
             logger.warning(
-                "listener %s accepts tokens of any %s: set sasl.oauthbearer.expected.%s, or, if that is meant,"
-                " sasl.oauthbearer.allow.unverified.%s=true; Apache Kafka 4.4 requires one of them",
+                "listener %s accepts tokens of any %s: set sasl.oauthbearer.expected.%s, or, if that is"
+                " meant, sasl.oauthbearer.allow.unverified.%s=true; Apache Kafka 4.4 requires one of them",
                 *(settings.listener, claim, claim, claim),
             )
     refresh_s = settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", "OAUTHBEARER") / 1000
