@@ -548,9 +548,9 @@ class GroupService:
     ) -> ErrorCode:
         """Check an OffsetCommit or a TxnOffsetCommit; return NONE, or the error to respond with.
 
-        `epoch` is the member's epoch or generation; `has_epochs` is False for API versions that have no errors
-        for member epochs and missing groups. `now` is None for a TxnOffsetCommit: it does not renew the session
-        of a member (KIP-447), and is allowed if it names no member.
+        `epoch` is the member's epoch or generation; `has_epochs` is False for API versions that have no
+        errors for member epochs and missing groups. `now` is None for a TxnOffsetCommit: it does not renew
+        the session of a member (KIP-447), and is allowed if it names no member.
         """
         if group_id in self.share.groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
