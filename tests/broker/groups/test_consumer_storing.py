@@ -116,7 +116,7 @@ def test_records_of_regular_expressions_static_members_and_the_end() -> None:
         [7, 6, 8],
         [8],
         [-8, -7, -5, 5, 7, 8, 8],
-        [-8, -7, -5, -16, 3],
+        [-8, -7, -5, -16, 3, 6],
         [-6, -4, -3],
     ]
 

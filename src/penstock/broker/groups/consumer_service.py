@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
+EPOCHS_OF_4_4_SINCE = (4, 4)
+"""The first release of Apache Kafka with the rules of `ConsumerGroupSettings.epochs_as_of_4_4`."""
+
 
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
@@ -82,6 +85,7 @@ class ConsumerGroupService:
             config.integer("group.consumer.regex.refresh.interval.ms"),
             self._migration,
             config.integer("group.max.size"),
+            config.release is None or config.release.numbers >= EPOCHS_OF_4_4_SINCE,
         )
 
     @property

@@ -65,6 +65,10 @@ class ConsumerGroupSettings(NamedTuple):
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     classic_max_size: int = 2**31 - 1
     """`group.max.size`: the most members of a classic group."""
+    epochs_as_of_4_4: bool = True
+    """True for the rules of Apache Kafka 4.4: a heartbeat that changes the group's assignor raises the group
+    epoch, and the target assignment of a group without members has the group epoch. False for older
+    releases."""
 
 
 # --- share groups (KIP-932) ------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class ConsumerCoordinator:
                 changes, assigns_anew = upgrade()
                 draft.make(*changes)
         if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-            draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
+            draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, settings, self._view)
             turns = beat.epoch == LEAVE_EPOCH and _turns_classic(group, draft, settings)
             return ConsumerPlan(
                 group, draft, settings, HeartbeatResult(beat.member_id, beat.epoch), None, turns
@@ -166,7 +166,7 @@ class ConsumerCoordinator:
     def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> ConsumerPlan:
         """Handle LeaveGroup for existing members; return the changes to store."""
         settings = self.settings_of(group.id)
-        draft = group.remove(member_ids, self._view)
+        draft = group.remove(member_ids, settings, self._view)
         return ConsumerPlan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
 
     def accept(self, plan: ConsumerPlan, now: float, sees: SeesTopic | None = None) -> None:

@@ -149,8 +149,10 @@ class ConsumerGroup:
             self._check_static(beat, draft)
         before = draft.state.current(beat.member_id)
         is_new = beat.member_id not in draft.state.subscriptions
+        preferred = self._preferred_before(beat, draft.state, settings)
         has_changed = self._subscribe(beat, draft)
-        self._refresh_epoch(draft, view, bump=bump or has_changed)
+        has_turned = preferred is not None and preferred != assignor_of(draft.state, settings)
+        self._refresh_epoch(draft, view, bump=bump or has_changed or has_turned)
         if assigns:
             self._refresh_target(draft, settings, view, now_ms)
         self._reconcile(beat, draft, view, has_changed=has_changed, is_new=is_new)
@@ -244,6 +246,16 @@ class ConsumerGroup:
         )
 
     # --- the steps of a heartbeat ------------------------------------------------------------------------
+
+    def _preferred_before(
+        self, beat: Heartbeat, state: GroupState, settings: ConsumerGroupSettings
+    ) -> str | None:
+        """Return the assignor of the group before a heartbeat that may change it; None if it does not."""
+        if beat.assignor is None or beat.classic is not None or not settings.epochs_as_of_4_4:
+            return None
+        older = state.subscriptions.get(beat.member_id)
+        is_same = older is not None and older.assignor == beat.assignor
+        return None if is_same else assignor_of(state, settings)
 
     def _subscribe(self, beat: Heartbeat, draft: Draft) -> bool:
         """Update the subscription of a member; return True if the group needs a new assignment."""
@@ -348,7 +360,14 @@ class ConsumerGroup:
 
     # --- leaving -----------------------------------------------------------------------------------------
 
-    def leave(self, member_id: str, instance_id: str | None, epoch: int, view: TopicsView) -> Draft:
+    def leave(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        settings: ConsumerGroupSettings,
+        view: TopicsView,
+    ) -> Draft:
         """Handle a leaving member; return the changes.
 
         Epoch -1 removes the member. With epoch -2, a static member keeps its assignment, and may return.
@@ -361,7 +380,7 @@ class ConsumerGroup:
         elif member_id not in self.stored.subscriptions:
             raise unknown_member(self.id, member_id)
         if epoch == LEAVE_EPOCH:
-            return self.remove([member_id], view)
+            return self.remove([member_id], settings, view)
         draft = drafts.Draft(self.stored)
         current = self.stored.current(member_id)
         draft.make(
@@ -378,7 +397,7 @@ class ConsumerGroup:
         )
         return draft
 
-    def remove(self, member_ids: Iterable[str], view: TopicsView) -> Draft:
+    def remove(self, member_ids: Iterable[str], settings: ConsumerGroupSettings, view: TopicsView) -> Draft:
         """Return the changes that remove members."""
         draft = drafts.Draft(self.stored)
         regexes = []
@@ -391,6 +410,8 @@ class ConsumerGroup:
             self._forget_regex(regex, draft)
         topics = draft.state.subscribed_topics()
         draft.make(SetEpoch((draft.state.epoch + 1, hash_of(topics, view.topics))))
+        if settings.epochs_as_of_4_4 and not draft.state.subscriptions:
+            draft.make(SetTargetEpoch((draft.state.epoch, NO_TIME)))
         return draft
 
     def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
