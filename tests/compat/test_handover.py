@@ -23,10 +23,10 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("version", "level", "rounds", "killed"),
     [
-        ("4.3.0", "4.0", 1, False),
+        ("4.4.0", "4.0", 1, False),
         *(
             pytest.param(version, level, 5, killed, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])
-            for version, level in (("4.3.0", "4.0"), ("3.9.1", "3.9"))
+            for version, level in (("4.4.0", "4.0"), ("4.3.0", "4.0"), ("3.9.1", "3.9"))
             for killed in (False, True)
         ),
     ],

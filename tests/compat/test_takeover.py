@@ -18,7 +18,7 @@ from penstock.records.format.batch_header import read_header, split_batches
 
 pytestmark = pytest.mark.compat
 
-VERSION = "4.3.0"
+VERSION = "4.4.0"
 
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": 500}
 """Has a snapshot written every other second, rather than every hour."""
@@ -165,7 +165,7 @@ def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "rounds"),
-    [("4.3.0", 1), *(pytest.param(each, 3, marks=pytest.mark.soak) for each in ("4.3.0", "3.9.1"))],
+    [("4.4.0", 1), *(pytest.param(each, 3, marks=pytest.mark.soak) for each in ("4.4.0", "4.3.0", "3.9.1"))],
 )
 def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds: int, tmp_path: Path) -> None:
     """Ours cuts its log, Apache Kafka adds to what is left, and ours cuts again; by a dynamic quorum."""

@@ -45,7 +45,7 @@ def test_a_directory_goes_down_and_up(in_order: bool, tmp_path: Path) -> None:
     filled(tmp_path, in_order=in_order)
     log = tmp_path / METADATA / f"{0:020d}.log"
     before = log.read_bytes()
-    assert describe(str(tmp_path)).releases == ["4.0", "4.1", "4.2", "4.3"]
+    assert describe(str(tmp_path)).releases == ["4.0", "4.1", "4.2", "4.3", "4.4"]
     lowered = set_level(str(tmp_path), "3.9")
     assert lowered.features == {"metadata.version": 21}
     assert lowered.releases[0] == "3.9"
@@ -68,7 +68,7 @@ def test_a_directory_goes_down_and_up(in_order: bool, tmp_path: Path) -> None:
     raised = set_level(str(tmp_path), "4.3")
     others = {"transaction.version": 2, "group.version": 1, "share.version": 1, "streams.version": 1}
     assert raised.features == {"metadata.version": 30, **others}
-    assert raised.releases == ["4.3"]
+    assert raised.releases == ["4.3", "4.4"]
     assert raised.topics == ["more-0", "more-1", "t"]
     node = open_node(tmp_path)
     assert node.cluster.features["metadata.version"] == 30
@@ -91,7 +91,7 @@ def test_segments_that_apache_kafka_4_does_not_start_with_are_said_and_raised(tm
     assert lowered.releases == ["3.9"], "which accepts 14 bytes"
     raised = set_level(str(tmp_path), "4.0")
     assert raised.small_segments == []
-    assert raised.releases == ["4.0", "4.1", "4.2", "4.3"]
+    assert raised.releases == ["4.0", "4.1", "4.2", "4.3", "4.4"]
     node = open_node(tmp_path)
     sizes = {name: topic.config.overrides.get("segment.bytes") for name, topic in node.cluster.topics.items()}
     node.store.close()
@@ -119,7 +119,7 @@ def test_several_directories_are_named_as_in_log_dirs(tmp_path: Path) -> None:
         assert describe(named).releases == []
     assert set_level(f"{second},{first}", "3.9").releases == ["3.9"]
     raised = set_level(f"{first},{second}", "4.1")
-    assert (raised.releases, raised.was_clean) == (["4.1", "4.2", "4.3"], True)
+    assert (raised.releases, raised.was_clean) == (["4.1", "4.2", "4.3", "4.4"], True)
     (tmp_path / "b" / ".kafka_cleanshutdown").unlink()
     assert not describe(f"{first},{second}").was_clean
 

@@ -1,7 +1,7 @@
 """Levels of `metadata.version` in new clusters, by release of Apache Kafka (KIP-584, KIP-778).
 
 A data directory has one level, which determines the versions of its metadata records. A release of Apache
-Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30.
+Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30, 4.4 on level 33.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ LEVELS: Mapping[str, int] = {
     "4.1-IV1": 27,
     "4.2-IV1": 29,
     "4.3-IV0": 30,
+    "4.4-IV2": 33,
 }
 """The last level of each release, by the level's name in Kafka's tools."""
 

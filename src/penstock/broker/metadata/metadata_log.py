@@ -43,7 +43,7 @@ RECORDS = {
     24: "end_transaction", 25: "abort_transaction", 26: "remove_delegation_token", 27: "register_controller",
     28: "clear_elr", 29: "unregister_controller",
 }  # fmt: skip
-"""The types of records that Apache Kafka 4.3 writes, with their names in lower case, without ``Record``."""
+"""The types of records that Apache Kafka 4.4 writes, with their names in lower case, without ``Record``."""
 
 _BEGIN, _END, _ABORT = 23, 24, 25
 """The types of the records at the ends of a metadata transaction, whose records take effect together or not
@@ -51,8 +51,8 @@ at all (KIP-868)."""
 
 _WITHOUT_EFFECT = {20, 21}
 
-METADATA_LEVEL_MAX = 30
-"""The highest supported level: 4.3-IV0. The additions of later levels to the records are unknown."""
+METADATA_LEVEL_MAX = 33
+"""The highest supported level: 4.4-IV2. The additions of later levels to the records are unknown."""
 
 METADATA_LEVEL_MIN = 7
 """The lowest supported level: 3.3-IV3, the oldest that Apache Kafka 4.x accepts. Before it, KRaft was not for
