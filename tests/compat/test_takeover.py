@@ -271,10 +271,11 @@ def test_transactions(tmp_path: Path) -> None:
         assert values(broker, "b") == [b"ours"]
 
 
-def test_two_log_directories(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["4.3.0", pytest.param(VERSION, marks=pytest.mark.again)])
+def test_two_log_directories(version: str, tmp_path: Path) -> None:
     first, second = tmp_path / "data", tmp_path / "second"
     settings = {"log.dirs": f"{first},{second}"}
-    with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+    with real_kafka(version, settings, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
         admin.create_topics([NewTopic("a", 4, 1)])["a"].result(PATIENCE_S)
         for partition in range(4):
@@ -282,7 +283,8 @@ def test_two_log_directories(tmp_path: Path) -> None:
     assert list(first.glob("a-*"))
     assert list(second.glob("a-*"))
     refused(first, "lies in another directory of log.dirs")
-    refused(second, "its metadata are elsewhere")
+    if version == "4.3.0":  # 4.4 leaves nothing in the second directory that would show it
+        refused(second, "its metadata are elsewhere")
     with Broker(config={"log.dirs": f"{second},{first}"}) as broker:
         servers = broker.bootstrap_servers
         with Admin(servers) as ours:
@@ -291,7 +293,7 @@ def test_two_log_directories(tmp_path: Path) -> None:
             assert send(servers, "a", 3, partition) == [3, 4, 5]
             assert send(servers, "b", 1, partition) == [0]
     assert len(list(first.glob("b-*"))) == len(list(second.glob("b-*"))) == 2
-    with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+    with real_kafka(version, settings, directory=tmp_path, in_order=True) as servers:
         for partition in range(4):
             assert send(servers, "a", 1, partition) == [6]
             assert send(servers, "b", 1, partition) == [1]

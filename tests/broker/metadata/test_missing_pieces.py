@@ -176,8 +176,8 @@ def test_a_formatted_directory_begins_as_it_was_formatted(
 
 
 def test_a_formatted_directory_of_a_newer_level_is_refused(tmp_path: Path) -> None:
-    path = formatted(tmp_path / "data", level(31))
-    refused(tmp_path, "metadata.version is at level 31", path)
+    path = formatted(tmp_path / "data", level(34))
+    refused(tmp_path, "metadata.version is at level 34", path)
 
 
 def test_a_damaged_bootstrap_checkpoint_counts_where_there_are_no_metadata_yet(tmp_path: Path) -> None:

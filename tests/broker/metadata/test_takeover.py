@@ -223,7 +223,7 @@ def an_open_metadata_transaction(directory: Directory) -> None:
 
 
 def a_newer_level(directory: Directory) -> None:
-    directory.append([FeatureLevelRecord(name=METADATA_FEATURE, feature_level=31)])
+    directory.append([FeatureLevelRecord(name=METADATA_FEATURE, feature_level=34)])
 
 
 def an_older_level(directory: Directory) -> None:
@@ -278,7 +278,7 @@ REFUSED = [
     (moved_to_another_log_directory, "t-0 lies in another directory of log.dirs"),
     (metadata_elsewhere, "its metadata are elsewhere"),
     (an_open_metadata_transaction, "ends within a metadata transaction"),
-    (a_newer_level, "metadata.version is at level 31, the newest known is 30"),
+    (a_newer_level, "metadata.version is at level 34, the newest known is 33"),
     (an_older_level, "metadata.version is at level 3, from before 3.3"),
     (an_unknown_record, "a record of type 126 and version 0"),
     (an_unknown_version, "a record of type 3 and version 9"),

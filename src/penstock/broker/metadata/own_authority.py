@@ -6,12 +6,16 @@ at runtime and at a restart, so that a restart brings back the same state.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, metadata_level
-from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
+from penstock.broker.metadata.metadata_log import (
+    DIRECTORIES_SINCE,
+    ELIGIBLE_REPLICAS_SINCE,
+    MetadataLog,
+    format_file,
+)
 from penstock.broker.metadata.planning import partition_record
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -81,7 +85,7 @@ class OwnAuthority:
             StorageError: the file that the formatting has left cannot be read.
         """
         directory = self._store.metadata_directory
-        if directory is not None and os.path.exists(f"{directory}/bootstrap.checkpoint"):
+        if directory is not None and format_file(directory) is not None:
             from penstock.broker.metadata.takeover import bootstrap_records  # few directories are formatted
 
             found = bootstrap_records(directory)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.image import ClusterImage
-from penstock.broker.metadata.metadata_log import FRAME_VERSION, RecordReader, unframe
+from penstock.broker.metadata.metadata_log import FRAME_VERSION, RecordReader, format_file, unframe
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
     from penstock.records.format.batch_header import BatchHeader
 
-BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
@@ -71,14 +70,15 @@ def check_takeover(
             f"directory, and remove {META_PROPERTIES} from the copy",
         )
     metadata = partitions.pop(TopicPartition(METADATA_TOPIC, 0), None)
-    if metadata is None and os.path.exists(f"{path}/{BOOTSTRAP}") and partitions:
+    is_formatted = format_file(path) is not None
+    if is_formatted and partitions and not _has_metadata(metadata):
         raise _refusal(
             path,
             "Apache Kafka has made it, and its metadata are elsewhere (metadata.log.dir, or the first of "
             "several log.dirs)",
             "name that directory, too, in log.dirs",
         )
-    if os.path.exists(f"{path}/{BOOTSTRAP}") and not _has_metadata(metadata):
+    if is_formatted and not _has_metadata(metadata):
         from penstock.broker.metadata.foreign_metadata import check_records
 
         values = _bootstrap_values(path)
@@ -119,8 +119,8 @@ def bootstrap_records(path: str) -> list[Message]:
 def _bootstrap_values(path: str) -> Sequence[bytes]:
     from penstock.log.directory.metadata_snapshots import SnapshotFile, read_snapshot
 
-    file = f"{path}/{BOOTSTRAP}"
-    if not os.path.exists(file):
+    file = format_file(path)
+    if file is None:
         return ()
     try:
         return read_snapshot(SnapshotFile(0, 0, file)).values

@@ -2,8 +2,9 @@
 
 A snapshot has the state of the metadata below its offset. The file has batches with their own offsets: a
 control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and KRaftVoters;
-batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` has no metadata
-records: it lists the first voters of a quorum.
+batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` is written by
+`kafka-storage format`: it lists the first voters of a quorum, and since Apache Kafka 4.4 it has the records for
+the first start.
 """
 
 from __future__ import annotations
@@ -287,8 +288,9 @@ def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: 
 
 
 def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
-    """Write the checkpoint that names this node as the only voter of the quorum (KIP-853).
+    """Write the checkpoint that names this node as the only voter of the quorum (KIP-853), if there is none.
 
+    `kafka-storage format` writes one, too, which must stay: in Apache Kafka 4.4 the first users are in it.
     Apache Kafka starts from this checkpoint if it has no static voters. The voter's address is that of
     Kafka's example configurations: a quorum of one sends no requests, and Apache Kafka writes the real
     address once it leads or joins another quorum.
@@ -296,6 +298,8 @@ def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms
     Raises:
         StorageError: the file cannot be written.
     """
+    if os.path.exists(f"{directory}/{0:020d}-{0:010d}{SUFFIX}"):
+        return
     # Written by hand, as is all that a start of a new directory writes: compiling codecs would take 40 ms.
     name, host = CONTROLLER_LISTENER.encode(), b"localhost"
     endpoint = bytes((len(name) + 1,)) + name + bytes((len(host) + 1,)) + host
