@@ -213,7 +213,7 @@ class MetadataBase(Protocol):
 
 
 def format_file(directory: str) -> str | None:
-    """Return the file with the records that `kafka-storage format` has written for the first start, or None."""
+    """Return the file that `kafka-storage format` has written for the first start, or None."""
     files = (f"{directory}/{name}" for name in FORMAT_FILES)
     return next((file for file in files if os.path.exists(file)), None)
 

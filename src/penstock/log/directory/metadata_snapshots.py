@@ -2,9 +2,9 @@
 
 A snapshot has the state of the metadata below its offset. The file has batches with their own offsets: a
 control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and KRaftVoters;
-batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` is written by
-`kafka-storage format`: it lists the first voters of a quorum, and since Apache Kafka 4.4 it has the records for
-the first start.
+batches of metadata records; a control batch with a SnapshotFooter. `kafka-storage format` writes
+`0…0-0….checkpoint`: it lists the first voters of a quorum, and since Apache Kafka 4.4 it has the records
+for the first start.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: 
 
 
 def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
-    """Write the checkpoint that names this node as the only voter of the quorum (KIP-853), if there is none.
+    """Write the checkpoint with this node as the only voter of the quorum (KIP-853), if there is none.
 
     `kafka-storage format` writes one, too, which must stay: in Apache Kafka 4.4 the first users are in it.
     Apache Kafka starts from this checkpoint if it has no static voters. The voter's address is that of
