@@ -41,6 +41,12 @@ GROUP_VALUES = (
     ("streams.session.timeout.ms", ("44999", "60001")),
     ("streams.heartbeat.interval.ms", ("4999", "15001")),
     ("streams.num.standby.replicas", ("-1", "2", "3")),
+    ("streams.num.warmup.replicas", ("-1", "0", "20", "21")),
+    ("streams.task.offset.interval.ms", ("0", "14999", "15000")),
+    ("streams.acceptable.recovery.lag", ("-1", "0", "9223372036854775807")),
+    ("streams.assignor.offload.enable", ("false", "x")),
+    ("streams.assignor.name", ("sticky", "highly_available", "")),
+    ("streams.rack.aware.assignment.tags", ("zone,rack", "zone , zone", "", "a,,b")),
     ("streams.initial.rebalance.delay.ms", ("-1", "0", "2147483647", "2147483648")),
     ("no.such.setting", ("1",)),
 )
@@ -86,13 +92,16 @@ def group_configs(t: Talk) -> None:
         edit(t, version, GROUP, group, ("no.such.setting", DELETE, None))
         edit(t, version, GROUP, group, ("no.such.setting", APPEND, "x"))
         edit(t, version, GROUP, other, (timeout, SET, "51000"), ("share.auto.offset.reset", SET, "earliest"))
-        for keys in (None, [], [timeout, "nope"]):
+        warmups, tags = "streams.num.warmup.replicas", "streams.rack.aware.assignment.tags"
+        edit(t, version, GROUP, group, (warmups, SET, "3"), (tags, SET, "zone, rack"))
+        edit(t, version, GROUP, group, (tags, APPEND, "room"), (tags, SUBTRACT, "zone"))
+        for keys in (None, [], [timeout, "nope"], [warmups, tags, "streams.task.offset.interval.ms"]):
             describe(t, GROUP, group, keys)
         for name in (other, t.name("unknown"), ""):
             describe(t, GROUP, name)
         for kinds in ((GROUP,), (GROUP, METRICS)):
             list_kinds(t, *kinds)
-        edit(t, version, GROUP, group, (timeout, DELETE, None))
+        edit(t, version, GROUP, group, *((name, DELETE, None) for name in (timeout, warmups, tags)))
         edit(t, version, GROUP, other, (timeout, DELETE, None), ("share.auto.offset.reset", DELETE, ""))
         list_kinds(t, GROUP)
     for version in t.versions("AlterConfigs"):

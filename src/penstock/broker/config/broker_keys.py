@@ -138,6 +138,20 @@ _STREAMS_KEYS = (
         choices=("consumer", "classic", "share", "streams"),
     ),
     broker_key(
+        "group.streams.acceptable.recovery.lag",
+        LONG,
+        "10000",
+        "How many offsets a member of a streams group may lack to count as caught up with a task.",
+        at_least=0,
+    )._replace(is_hidden=True),
+    broker_key(
+        "group.streams.assignors",
+        LIST,
+        "sticky",
+        "The assignor of streams groups; there is one.",
+        choices=("sticky",),
+    ),
+    broker_key(
         "group.streams.initial.rebalance.delay.ms",
         INT,
         "3000",
@@ -158,6 +172,26 @@ _STREAMS_KEYS = (
         "Standby tasks for each task of a streams group that has state.",
         at_least=0,
     ),
+    broker_key(
+        "group.streams.min.task.offset.interval.ms",
+        INT,
+        "15000",
+        "Shortest interval between reports of task offsets that a streams group may have.",
+        at_least=1,
+    )._replace(is_hidden=True),
+    broker_key(
+        "group.streams.rack.aware.assignment.tags",
+        LIST,
+        "",
+        "Keys of the client tags that the members of streams groups must have.",
+    ),
+    broker_key(
+        "group.streams.task.offset.interval.ms",
+        INT,
+        "60000",
+        "How often members of streams groups report how far they have restored the state of their tasks.",
+        at_least=1,
+    )._replace(is_hidden=True),
 )
 """The settings of streams groups (KIP-1071)."""
 

@@ -140,8 +140,13 @@ class BrokerSettings(TypedDict, total=False):
     30000."""
     group_share_session_timeout_ms: int
     """After how long without a heartbeat a member leaves a share group. Default: 45000."""
+    group_streams_acceptable_recovery_lag: int
+    """How many offsets a member of a streams group may lack to count as caught up with a task. Default:
+    10000."""
     group_streams_assignment_interval_ms: int
     """Least time between two assignments of a streams group. Default: 1000."""
+    group_streams_assignors: str
+    """The assignor of streams groups; there is one. Default: sticky."""
     group_streams_heartbeat_interval_ms: int
     """How often members of streams groups send heartbeats. Default: 5000."""
     group_streams_initial_rebalance_delay_ms: int
@@ -162,10 +167,17 @@ class BrokerSettings(TypedDict, total=False):
     """Shortest heartbeat interval that a streams group may have. Default: 5000."""
     group_streams_min_session_timeout_ms: int
     """Shortest session timeout that a streams group may have. Default: 45000."""
+    group_streams_min_task_offset_interval_ms: int
+    """Shortest interval between reports of task offsets that a streams group may have. Default: 15000."""
     group_streams_num_standby_replicas: int
     """Standby tasks for each task of a streams group that has state. Default: 0."""
+    group_streams_rack_aware_assignment_tags: str
+    """Keys of the client tags that the members of streams groups must have."""
     group_streams_session_timeout_ms: int
     """After how long without a heartbeat a member leaves a streams group. Default: 45000."""
+    group_streams_task_offset_interval_ms: int
+    """How often members of streams groups report how far they have restored the state of their tasks.
+    Default: 60000."""
     host_name: str
     """Address to listen on, before listeners came. Needs port."""
     leader_imbalance_check_interval_seconds: int

@@ -57,6 +57,17 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
 )
 """Broker settings that have an effect in Penstock, but that releases before 4.0 do not have."""
 
+_BROKER_SETTINGS_SINCE_4_4 = frozenset(
+    (
+        "group.streams.acceptable.recovery.lag",
+        "group.streams.assignors",
+        "group.streams.min.task.offset.interval.ms",
+        "group.streams.rack.aware.assignment.tags",
+        "group.streams.task.offset.interval.ms",
+    )
+)
+"""Broker settings that have an effect in Penstock, but that releases before 4.4 do not have."""
+
 _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
 _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
@@ -93,6 +104,7 @@ class ReleaseSettings:
         )
         """Settings of topics that the release does not have."""
         self.unknown_to_brokers = _BROKER_SETTINGS_SINCE_4 if numbers < (4, 0) else frozenset()
+        self.unknown_to_brokers |= _BROKER_SETTINGS_SINCE_4_4 if numbers < (4, 4) else frozenset()
         """Settings of brokers that the release does not have."""
         self.defaults: dict[str, str] = {}
         """The defaults of the release that differ from those of the newest release, by setting."""

@@ -12,16 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.definition import (
     BOOLEAN,
     INT,
     LIST,
+    LONG,
     STRING,
     ConfigKey,
     table,
 )
-from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
+from penstock.broker.config.inert_keys import UNKNOWN, broker_setting
 from penstock.broker.config.values import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -38,6 +38,12 @@ def _own(
 ) -> ConfigKey:
     return ConfigKey(name, type_, default, doc, at_least=least)
 
+
+def _internal(name: str, doc: str, least: int | None = None, type_: int = INT) -> ConfigKey:
+    return ConfigKey(name, type_, None, doc, at_least=least, is_hidden=True)
+
+
+_ASSIGNOR, _TAGS = "streams.assignor.name", "streams.rack.aware.assignment.tags"
 
 _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     (
@@ -94,6 +100,17 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
                 default="true",
             ),
             _own("streams.assignment.interval.ms", "Least time between two assignments.", 0),
+        ),
+    ),
+    (
+        (4, 4),
+        (
+            _internal("streams.acceptable.recovery.lag", "The lag of a member that has caught up.", 0, LONG),
+            _own(_ASSIGNOR, "The assignor; there is one.", type_=STRING),
+            _internal("streams.assignor.offload.enable", "No effect.", type_=BOOLEAN),
+            _internal("streams.num.warmup.replicas", "No effect: no assignor warms tasks up.", 0),
+            _own(_TAGS, "Keys of the client tags that members must have.", type_=LIST),
+            _internal("streams.task.offset.interval.ms", "How often members report task offsets.", 1),
         ),
     ),
 )
@@ -159,6 +176,8 @@ def kept_settings(
         return found
     described = []
     for name, key in keys.items():
+        if key.is_hidden and name not in texts:
+            continue
         values = list(_from_broker(config, key))
         if name in texts:
             values.insert(0, Setting(name, texts[name], SOURCE_GROUP))
@@ -170,8 +189,8 @@ def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
     """Return the values that a group setting gets from the broker, the value in force first."""
     if key.default is not None:
         return [Setting(key.name, key.default, SOURCE_DEFAULT)]
-    name = f"group.{key.name}"
-    key_of_broker = BROKER_KEYS.get(name) or inert_keys(config)[name].key
+    name = "group.streams.assignors" if key.name == _ASSIGNOR else f"group.{key.name}"
+    key_of_broker = broker_setting(config, name).key
     return [*config.set_texts(name), Setting(name, key_of_broker.default, SOURCE_DEFAULT)]
 
 
@@ -242,6 +261,17 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
             f"Invalid value {reset} for configuration share.auto.offset.reset:"
             " expected earliest, latest or by_duration:PnDTnHnMn.nS"
         )
+    tags = [tag.strip() for tag in texts.get(_TAGS, "").split(",")]
+    if len(tags) != len(set(tags)):
+        raise ConfigError(f"{_TAGS} must not contain duplicate tag keys.")
+    if len(tags) > 1 and "" in tags:
+        raise ConfigError(f"{_TAGS} must not contain empty tag keys.")
+    assignors = [name.strip() for name in str(config.text("group.streams.assignors")).split(",")]
+    if texts.get(_ASSIGNOR, assignors[0]) not in assignors:
+        raise ConfigError(
+            f"{_ASSIGNOR} '{texts[_ASSIGNOR]}' is not a registered task assignor. "
+            f"Registered assignors are: [{', '.join(assignors)}]."
+        )
     for name, text in texts.items():
         if keys[name].type == INT:
             kind, _, rest = name.partition(".")
@@ -264,10 +294,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
     """Return the broker's value of `name`, a group setting or its bound; None if no such setting exists."""
-    key = BROKER_KEYS.get(name)
-    if key is None:
-        setting = inert_keys(config).get(name)
-        if setting is None:
-            return None
-        key = setting.key
+    key = broker_setting(config, name).key
+    if key.type == UNKNOWN:
+        return None
     return next((int(each.text or 0) for each in config.settings_of(name, key)), None)
