@@ -30,10 +30,15 @@ EVERY_API = {"unstable_api_versions_enable": "true", "penstock_client_metrics": 
 """Settings of a node that offers every API in every version."""
 
 
-def make_node(store: LogStore | None = None, clock: ManualClock | None = None, **settings: object) -> Node:
+def make_node(
+    store: LogStore | None = None,
+    clock: ManualClock | None = None,
+    as_version: str | None = None,
+    **settings: object,
+) -> Node:
     clock = clock or ManualClock(NOW_MS)
     texts = {name.replace("_", "."): str(value) for name, value in settings.items()}
-    config = BrokerConfig(texts)
+    config = BrokerConfig(texts, as_version)
     return Node(config, store or MemoryStore(config.node_id, clock), clock)
 
 

@@ -109,6 +109,9 @@ PRODUCE_TRANSACTIONAL_ID_SINCE = 3
 PRODUCE_ZSTD_SINCE = 7
 """Produce may carry records compressed by zstd (KIP-110)."""
 
+STREAMS_HEARTBEAT_TAGS_SINCE = 1
+"""The status for missing client tags in StreamsGroupHeartbeat (KIP-1071)."""
+
 SYNC_GROUP_PROTOCOL_SINCE = 5
 """The protocol's type and name in SyncGroup (KIP-559)."""
 

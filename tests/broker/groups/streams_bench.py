@@ -83,7 +83,7 @@ class StreamsBench:
     """One broker with a topic ``t`` of 3 partitions. `store` and `clock` outlive it."""
 
     def __init__(
-        self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
+        self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: Any
     ) -> None:
         self.clock = clock or ManualClock(NOW_MS)
         self.store = store or MemoryStore(1, self.clock)
@@ -110,6 +110,7 @@ class StreamsBench:
         topology: asked.Topology | None = None,
         process: str | None = None,
         group: str = "g",
+        version: int = 1,
         **more: Any,
     ) -> Any:
         """Send a heartbeat. `owned` are the active and the standby tasks that the member has."""
@@ -124,7 +125,7 @@ class StreamsBench:
             "standby_tasks": task_ids(standby),
             "warmup_tasks": None if owned is None else [],
         }
-        return ask(self.node, asked.StreamsGroupHeartbeatRequest(**(fields | more)), 0)
+        return ask(self.node, asked.StreamsGroupHeartbeatRequest(**(fields | more)), version)
 
     def join(
         self,
@@ -174,8 +175,8 @@ class StreamsBench:
             for member in self.describe(group).members
         }
 
-    def describe(self, group: str = "g") -> Any:
-        return ask(self.node, StreamsGroupDescribeRequest(group_ids=[group]), 0).groups[0]
+    def describe(self, group: str = "g", **more: Any) -> Any:
+        return ask(self.node, StreamsGroupDescribeRequest(group_ids=[group], **more), 1).groups[0]
 
     def delete_group(self, group: str = "g") -> int:
         response = ask(self.node, DeleteGroupsRequest(groups_names=[group]), 2)

@@ -39,8 +39,10 @@ from penstock.protocol.messages.offset_delete_request import (
 from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
-STALE, NO_SOURCE, WRONG, NO_INTERNAL, SHUTDOWN, DELAYED = range(6)
+STALE, NO_SOURCE, WRONG, NO_INTERNAL, SHUTDOWN, DELAYED, NO_TAGS = range(7)
 NO_DELAY = {"group_streams_initial_rebalance_delay_ms": 0}
+
+OFFSET = asked.TaskOffset(subtopology_id="1", partition=0, offset=7)
 
 EVERYTHING = {"0": [0, 1, 2], "1": [0, 1, 2]}
 
@@ -186,6 +188,149 @@ def test_who_does_not_give_up_tasks_in_time_is_out() -> None:
     assert bench.beat("a", bench.epochs["a"]).error_code == E.UNKNOWN_MEMBER_ID
 
 
+# --- static members --------------------------------------------------------------------------------------
+
+
+def test_a_static_member_that_returns_has_its_tasks_at_once() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    bench.join("a", process="p", instance_id="i", user_endpoint=asked.Endpoint(host="p", port=1))
+    bench.join("b")
+    assigned = bench.settle("a", "b")
+    epoch = bench.describe().group_epoch
+    left = bench.beat("a", -2, instance_id="i")
+    assert (left.member_epoch, left.heartbeat_interval_ms, left.status) == (-2, 0, [])
+    assert bench.describe().group_state == "Reconciling"
+    assert bench.assigned() == assigned
+    assert bench.beat("a", bench.epochs["a"], instance_id="i").error_code == E.FENCED_MEMBER_EPOCH
+    back = bench.join("c", process="p", instance_id="i", user_endpoint=asked.Endpoint(host="p", port=1))
+    assert (back.member_epoch, tasks_in(back.active_tasks)) == (epoch, assigned["a"][0])
+    described = bench.describe()
+    assert (described.group_epoch, described.group_state) == (epoch, "Stable")
+    assert bench.assigned() == {"c": assigned["a"], "b": assigned["b"]}
+    assert [each.instance_id for each in described.members] == [None, "i"]
+    again = bench.restarted()
+    assert again.beat("c", epoch, instance_id="i").error_code == 0
+    assert again.beat("a", epoch, instance_id="i").error_code == E.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_has_to_return_before_its_session_ends() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    bench.join("a", instance_id="i")
+    bench.join("b")
+    bench.settle("a", "b")
+    bench.beat("a", -2, instance_id="i")
+    for _ in range(10):
+        bench.wait(5)
+        bench.beat("b", bench.epochs["b"])
+    assert bench.settle("b") == {"b": (EVERYTHING, {})}
+    assert bench.node.groups.streams.groups["g"].stored.instances == {}
+
+
+def test_a_static_member_that_has_to_give_up_tasks_may_leave_for_longer_than_that_takes() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    bench.join("a", instance_id="i", rebalance_timeout_ms=4000)
+    bench.settle("a")
+    bench.join("b")
+    bench.wait(1.1)
+    bench.beat("b", bench.epochs["a"])
+    bench.beat("a", bench.epochs["a"], instance_id="i")
+    bench.beat("a", -2, instance_id="i")
+    bench.wait(10)
+    assert bench.join("c", instance_id="i").error_code == 0
+
+
+def test_a_static_member_that_has_changed_gets_a_new_assignment() -> None:
+    for more, raised in (({}, 0), ({"client_tags": []}, 0), ({"rack_id": "r"}, 1), ({"process": "q"}, 1)):
+        bench = StreamsBench(**NO_DELAY)
+        bench.join("a", instance_id="i")
+        bench.settle("a")
+        epoch = bench.describe().group_epoch
+        bench.beat("a", -2, instance_id="i")
+        bench.join("c", instance_id="i", **{"process": "a", **more})
+        assert bench.describe().group_epoch == epoch + raised, more
+
+
+def test_an_instance_id_belongs_to_one_member() -> None:
+    bench = StreamsBench(**NO_DELAY, group_streams_max_size=1)
+    bench.join("a", instance_id="i")
+    bench.settle("a")
+    epoch = bench.epochs["a"]
+    assert bench.join("b", instance_id="i").error_code == E.UNRELEASED_INSTANCE_ID
+    assert bench.join("b", instance_id="j").error_code == E.GROUP_MAX_SIZE_REACHED
+    for number in (epoch, -1, -2):
+        assert bench.beat("b", number, instance_id="i").error_code == E.FENCED_INSTANCE_ID
+        assert bench.beat("a", number, instance_id="j").error_code == E.UNKNOWN_MEMBER_ID
+    assert bench.beat("a", epoch, instance_id="i").error_code == 0
+    assert bench.join("a", instance_id="i").error_code == 0, "the answer to its join was lost"
+    assert bench.beat("a", -1, instance_id="i").error_code == 0
+    assert bench.describe().members == []
+
+
+def test_a_broker_as_4_3_has_neither_static_members_nor_task_offsets() -> None:
+    bench = StreamsBench(as_version="4.3", **NO_DELAY)
+    for wrong in ({"instance_id": "i"}, {"task_offsets": []}, {"task_end_offsets": []}):
+        assert bench.join("a", **wrong, version=0).error_code == E.INVALID_REQUEST, wrong
+    assert bench.join("a", version=0).task_offset_interval_ms == 0
+    bench.beat("a", -1, version=0)
+    assert bench.order()[-1] == [-22, -21, -19, 17]
+
+
+# --- offsets of tasks, client tags -----------------------------------------------------------------------
+
+
+def test_task_offsets_are_kept_as_long_as_the_member_is_in() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    joined = bench.join("a", task_offsets=[OFFSET])
+    assert (joined.task_offset_interval_ms, joined.acceptable_recovery_lag) == (60_000, 10_000)
+    others = [asked.TaskOffset(subtopology_id="0", partition=index, offset=9) for index in (2, 1)]
+    bench.beat("a", joined.member_epoch, task_end_offsets=others)
+    (member,) = bench.describe().members
+    told = [[(e.subtopology_id, e.partition, e.offset) for e in listed] for listed in (
+        member.task_offsets, member.task_end_offsets
+    )]  # fmt: skip
+    assert told == [[("1", 0, 7)], [("0", 1, 9), ("0", 2, 9)]]
+    state = bench.node.groups.streams.groups["g"].stored
+    assert state.task_offsets == 3
+    bench.beat("a", joined.member_epoch, task_offsets=[], task_end_offsets=[])
+    assert bench.node.groups.streams.groups["g"].stored.task_offsets == 0
+    bench.beat("a", joined.member_epoch, task_offsets=[OFFSET])
+    bench.beat("a", -1)
+    state = bench.node.groups.streams.groups["g"].stored
+    assert (state.task_offsets, state.offsets) == (0, {})
+
+
+def test_task_offsets_count_as_memory() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    epoch = bench.join("a").member_epoch
+    before = bench.node.groups.streams.coordinator.size_bytes
+    offsets = [asked.TaskOffset(subtopology_id="1", partition=index, offset=1) for index in range(1000)]
+    bench.beat("a", epoch, task_offsets=offsets)
+    assert bench.node.groups.streams.coordinator.size_bytes > before + 100_000
+    bench.node.kept.has_room_for = lambda *what, **more: False  # type: ignore[method-assign]
+    assert bench.beat("a", epoch, task_end_offsets=offsets).error_code == E.COORDINATOR_NOT_AVAILABLE
+
+
+def test_who_lacks_client_tags_is_told() -> None:
+    bench = StreamsBench(**NO_DELAY, group_streams_rack_aware_assignment_tags="zone,rack")
+    joined = bench.join("a", client_tags=[asked.KeyValue(key="rack", value="r")])
+    assert statuses(joined)[-1] == NO_TAGS
+    assert "assignment: [zone]." in joined.status[-1].status_detail
+    assert NO_TAGS not in statuses(bench.beat("a", joined.member_epoch, version=0))
+    assert bench.node.groups.streams.groups["g"].stored.group.configs == (
+        ("num.standby.replicas", "0"),
+        ("rack.aware.assignment.tags", "zone,rack"),
+    )
+
+
+def test_a_description_names_the_assignor_and_has_no_description_of_the_topology() -> None:
+    bench = StreamsBench(**NO_DELAY)
+    bench.join("a")
+    described = bench.describe()
+    assert (described.assignor_name, described.topology_description_status) == ("sticky", 0)
+    described = bench.describe(include_topology_description=True)
+    assert (described.topology_description, described.topology_description_status) == (None, 1)
+
+
 # --- topologies that have to wait ------------------------------------------------------------------------
 
 
@@ -258,7 +403,7 @@ def test_a_request_to_shut_down_reaches_everybody_until_the_group_is_empty() -> 
         {"member_id": ""},
         {"group_id": " "},
         {"rack_id": ""},
-        {"instance_id": "i"},
+        {"instance_id": ""},
         {"rebalance_timeout_ms": -1},
         {"topology": None},
         {"member_epoch": -3},
@@ -267,8 +412,8 @@ def test_a_request_to_shut_down_reaches_everybody_until_the_group_is_empty() -> 
         {"active_tasks": None},
         {"active_tasks": task_ids({"0": [0]})},
         {"warmup_tasks": task_ids({"0": [0]})},
-        {"task_offsets": []},
-        {"task_end_offsets": []},
+        {"task_offsets": [OFFSET, OFFSET]},
+        {"task_end_offsets": [OFFSET] * 10_001},
         {"topology": topology_of(subtopology(0, "t", source_topic_regex=["t.*"]))},
     ]
 )
@@ -460,7 +605,7 @@ def test_records_are_those_of_apache_kafka_in_their_order() -> None:
     assert joined == [19, 23, 17, 22]
     assert assigned == [17, 21, 20]
     assert reconciled == [22]
-    assert left == [-22, -21, -19, 17]
+    assert left == [-22, -21, -19, 17, 20]
     assert deleted == [-20, -17, -23]
 
 

@@ -174,7 +174,7 @@ class PlannedGroups(Generic[G]):
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE (15), the growth does not fit.
         """
-        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
+        growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.draft.changes else 0
         if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
             raise error_for(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -95,8 +95,14 @@ class ShareGroupSettings(NamedTuple):
 STICKY = "sticky"
 """The only task assignor."""
 
+OFFSETS_SINCE = (4, 4)
+"""The first release that has static members, and asks members for the offsets of their tasks."""
+
 STANDBY_CONFIG = "num.standby.replicas"
 """The name under which the number of standby tasks is stored with the group."""
+
+TAGS_CONFIG = "rack.aware.assignment.tags"
+"""The name under which the keys of the client tags that members must have are stored with the group."""
 
 
 class StreamsGroupSettings(NamedTuple):
@@ -109,3 +115,10 @@ class StreamsGroupSettings(NamedTuple):
     """The time for which a group that was empty waits for more members before the first assignment."""
     num_standby_replicas: int = 0
     max_size: int = 2**31 - 1
+    tags: tuple[str, ...] = ()
+    """The keys of the client tags that members must have. The assignor ignores them."""
+    task_offset_interval_ms: int = 60_000
+    """The interval at which members report how far they have restored the state of their tasks."""
+    acceptable_recovery_lag: int = 10_000
+    ends_targets: bool = True
+    """True if the last member that leaves ends the target assignment, as since Apache Kafka 4.4."""

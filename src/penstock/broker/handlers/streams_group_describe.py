@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
+from penstock.broker.groups.settings import STICKY
 from penstock.broker.groups.streams.configuring import NOT_CONFIGURED
 from penstock.broker.groups.streams.coordinator import GROUP_BYTES
 from penstock.broker.groups.streams.group import StreamsGroup
-from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
+from penstock.broker.groups.streams.state import MEMBER_BYTES, Offsets, StreamsState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import InternalTopic
 from penstock.broker.handlers.describe_groups import describe_kind, missing_message
@@ -26,6 +27,7 @@ from penstock.protocol.messages.streams_group_describe_response import (
     StreamsGroupDescribeResponse,
     Subtopology,
     TaskIds,
+    TaskOffset,
     TopicInfo,
     Topology,
 )
@@ -38,9 +40,13 @@ def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context[ServingNode]
 ) -> StreamsGroupDescribeResponse:
     """Describe streams groups by their ids; a group that is named repeatedly is described once."""
-    return describe_kind(
+    answer = describe_kind(
         StreamsGroupDescribeResponse, request, context, _describe, is_offered=has_streams_groups(context)
     )
+    for group in answer.groups:
+        if request.include_topology_description and not group.error_code:
+            group.topology_description_status = NOT_STORED
+    return answer
 
 
 def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
@@ -56,7 +62,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
     stored = group.stored
-    tasks = sum(each.size for each in stored.targets.values())
+    tasks = sum(each.size for each in stored.targets.values()) + stored.task_offsets
     context.claim(
         GROUP_BYTES + stored.topology_bytes + 2 * MEMBER_BYTES * len(stored.members) + TASK_BYTES * tasks
     )
@@ -67,8 +73,12 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
         assignment_epoch=stored.target_epoch,
         topology=_topology(group, context),
         members=[_member(stored, member_id) for member_id in stored.members],
+        assignor_name=STICKY,
     )
 
+
+NOT_STORED = 1
+"""The status of a topology description that no plugin has stored: Penstock has no plugins."""
 
 TASK_BYTES = 100
 """The approximate size in bytes of a task in a response, in the target assignment and in the present one."""
@@ -115,7 +125,7 @@ def _topics(topics: Iterable[InternalTopic]) -> list[TopicInfo]:
 
 def _member(stored: StreamsState, member_id: str) -> Member:
     member, current = stored.members[member_id], stored.current(member_id)
-    endpoint = member.endpoint
+    endpoint, offsets = member.endpoint, stored.offsets.get(member_id, Offsets())
     return Member(
         member_id=member_id,
         member_epoch=current.epoch,
@@ -127,10 +137,19 @@ def _member(stored: StreamsState, member_id: str) -> Member:
         process_id=member.process_id,
         user_endpoint=None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1]),
         client_tags=[KeyValue(key=key, value=text) for key, text in member.tags],
+        task_offsets=_offsets(offsets.reached),
+        task_end_offsets=_offsets(offsets.ends),
         assignment=_assignment(current.assigned),
         target_assignment=_assignment(stored.target(member_id)),
         is_classic=False,
     )
+
+
+def _offsets(offsets: Mapping[Task, int]) -> list[TaskOffset]:
+    return [
+        TaskOffset(subtopology_id=subtopology, partition=partition, offset=offset)
+        for (subtopology, partition), offset in sorted(offsets.items())
+    ]
 
 
 def _assignment(tasks: Tasks) -> Assignment:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context
-from penstock.broker.groups.streams.configuring import Problem, Status
+from penstock.broker.groups.settings import OFFSETS_SINCE
+from penstock.broker.groups.streams.configuring import TASKS_MAX, Problem, Status
 from penstock.broker.groups.streams.endpoints import EndpointPartitions
 from penstock.broker.groups.streams.group import StreamsAnswer, StreamsHeartbeat
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
@@ -22,6 +23,7 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages import streams_group_heartbeat_request as asked
 from penstock.protocol.messages import streams_group_heartbeat_response as answered
+from penstock.protocol.since import STREAMS_HEARTBEAT_TAGS_SINCE
 from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
@@ -36,12 +38,13 @@ def streams_group_heartbeat(
         return _refusal(ErrorCode.UNSUPPORTED_VERSION)
     context.begin_claims()
     try:
-        _check_supported(request)
+        _check_supported(request, context)
         beat = _beat(request, context)
         answer = context.node.groups.streams_heartbeat(request.group_id, beat, context.now)
     except KafkaError as error:
         return _refusal(error.code, error.detail)
-    statuses = list(answer.statuses)
+    has_tags = context.version >= STREAMS_HEARTBEAT_TAGS_SINCE
+    statuses = [each for each in answer.statuses if has_tags or each.status != Status.MISSING_CLIENT_TAGS]
     if answer.to_make:
         statuses = _with_outcome(statuses, _make_topics(answer.to_make, context))
     return _response(answer, statuses, context)
@@ -51,33 +54,34 @@ def _refusal(code: int, message: str | None = None) -> answered.StreamsGroupHear
     return answered.StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
 
 
-def _check_supported(request: asked.StreamsGroupHeartbeatRequest) -> None:
-    """Check that a request uses only features that Apache Kafka 4.3 has.
+def _check_supported(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingNode]) -> None:
+    """Check that a request uses only features that Apache Kafka 4.4 has, or the release that is played.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42) or STREAMS_INVALID_TOPOLOGY (130).
+        KafkaError: INVALID_REQUEST (42).
     """
-    problem = ""
-    if request.instance_id is not None:
-        problem = "Static membership is not yet supported."
-    elif request.task_offsets is not None:
-        problem = "TaskOffsets are not supported yet."
-    elif request.task_end_offsets is not None:
-        problem = "TaskEndOffsets are not supported yet."
-    elif request.warmup_tasks:
-        problem = "WarmupTasks are not supported yet."
-    elif request.topology is not None and any(
+    profile = context.node.profile
+    problem = _new_in_4_4(request) if profile is not None and profile.numbers < OFFSETS_SINCE else ""
+    if request.topology is not None and any(
         each.source_topic_regex for each in request.topology.subtopologies
     ):
-        problem = "Regular expressions for source topics are not supported yet."
-    else:
-        given = [
-            each is not None for each in (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        ]
-        if any(given) and not all(given):
-            problem = "If one task-type is non-null, all must be non-null."
+        problem = problem or "Regular expressions for source topics are not supported yet."
+    given = [each is not None for each in (request.active_tasks, request.standby_tasks, request.warmup_tasks)]
+    if any(given) and not all(given):
+        problem = problem or "If one task-type is non-null, all must be non-null."
     if problem:
         raise error_for(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _new_in_4_4(request: asked.StreamsGroupHeartbeatRequest) -> str:
+    """Return Apache Kafka 4.3's error message for a field that 4.4 was the first to take, or ""."""
+    if request.instance_id is not None:
+        return "Static membership is not yet supported."
+    if request.task_offsets is not None:
+        return "TaskOffsets are not supported yet."
+    if request.task_end_offsets is not None:
+        return "TaskEndOffsets are not supported yet."
+    return "WarmupTasks are not supported yet." if request.warmup_tasks else ""
 
 
 def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingNode]) -> StreamsHeartbeat:
@@ -109,7 +113,32 @@ def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingN
         request.shutdown_application,
         context.session.client_id or "",
         f"/{context.session.client_address}",
+        request.instance_id,
+        _offsets(request.task_offsets),
+        _offsets(request.task_end_offsets),
     )
+
+
+def _offsets(listed: Sequence[asked.TaskOffset] | None) -> dict[Task, int] | None:
+    """Return the offsets of tasks.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42), a task is named twice, or there are more than a group may have.
+    """
+    if listed is None:
+        return None
+    if len(listed) > TASKS_MAX:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"There are offsets of more than {TASKS_MAX} tasks.")
+    found: dict[Task, int] = {}
+    for each in listed:
+        if (each.subtopology_id, each.partition) in found:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"Task offsets contain a duplicate entry for subtopology {each.subtopology_id} "
+                f"and partition {each.partition}.",
+            )
+        found[each.subtopology_id, each.partition] = each.offset
+    return found
 
 
 def _check_names(topology: Topology) -> None:
@@ -227,6 +256,8 @@ def _response(
         member_id=answer.member_id,
         member_epoch=answer.epoch,
         heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        task_offset_interval_ms=answer.task_offset_interval_ms,
+        acceptable_recovery_lag=answer.acceptable_recovery_lag,
         status=[answered.Status(status_code=each.status, status_detail=each.detail) for each in statuses],
         active_tasks=None if tasks is None else _task_ids(tasks.active),
         standby_tasks=None if tasks is None else _task_ids(tasks.standby),

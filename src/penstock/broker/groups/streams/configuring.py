@@ -1,6 +1,6 @@
 """Decides which partitions and internal topics a topology needs, and finds errors in its topics.
 
-A pure function of the topology and of the existing topics. The rules are those of Apache Kafka 4.3.
+A pure function of the topology and of the existing topics. The rules are those of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Status(IntEnum):
     MISSING_INTERNAL_TOPICS = 3
     SHUTDOWN_APPLICATION = 4
     ASSIGNMENT_DELAYED = 5
+    MISSING_CLIENT_TAGS = 6
+    """The member lacks client tags that the settings require. Sent since version 1 of the response."""
 
 
 class Problem(NamedTuple):

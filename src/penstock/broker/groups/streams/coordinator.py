@@ -22,6 +22,7 @@ from penstock.broker.groups.streams.state import (
     STATIC_LEAVE_EPOCH,
     Change,
     MemberState,
+    SetOffsets,
     State,
     removal,
 )
@@ -54,7 +55,7 @@ class StreamsPlan(NamedTuple):
     @property
     def changes(self) -> list[Change]:
         """The changes to be stored, in order."""
-        return self.draft.changes
+        return [each for each in self.draft.changes if not isinstance(each, SetOffsets)]
 
 
 class StreamsGroupCoordinator:
@@ -108,12 +109,12 @@ class StreamsGroupCoordinator:
                 )
             group = StreamsGroup(group_id)
         shut_down_by = beat.member_id if beat.shuts_down else None
-        if beat.epoch == LEAVE_EPOCH:
-            draft = group.leave(beat.member_id)
+        settings = self.settings_of(group_id)
+        if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+            draft = group.leave(beat, settings)
             return StreamsPlan(
                 group, draft, StreamsAnswer(beat.member_id, beat.epoch), shut_down_by=shut_down_by
             )
-        settings = self.settings_of(group_id)
         left_ms = self._delay_left_ms(group_id, now)
         begins_ms = None
         if left_ms is None and not group.stored.members and settings.initial_rebalance_delay_ms > 0:
@@ -135,6 +136,8 @@ class StreamsGroupCoordinator:
             self._members.end(group.id, member_id)
         if plan.touched is not None:
             self._touch(group, plan.touched, now, plan.session_timeout_ms)
+        elif plan.answer is not None:  # a static member that leaves for a while has nothing more to give up
+            self._members.stop(group.id, plan.answer.member_id, REVOCATION)
         if plan.delay_ms is not None:
             delay = self._delays[group.id] = self.timers.new(
                 lambda timer, now, now_ms: self._end_delay(group, timer, now_ms)
@@ -204,7 +207,7 @@ class StreamsGroupCoordinator:
     def _fence(self, group_id: str, member_id: str) -> StreamsPlan:
         """Return the changes that remove a member whose session or revocation deadline has expired."""
         group = self.groups[group_id]
-        return StreamsPlan(group, group.remove(member_id))
+        return StreamsPlan(group, group.remove(member_id, self.settings_of(group_id)))
 
 
 def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
@@ -213,9 +216,10 @@ def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
         return "MemberId can't be empty."
     if not group_id.strip():
         return "GroupId can't be empty."
-    if beat.rack_id is not None and not beat.rack_id.strip():
-        return "RackId can't be empty."
-    if beat.epoch == STATIC_LEAVE_EPOCH:
+    for field, text in (("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
+        if text is not None and not text.strip():
+            return f"{field} can't be empty."
+    if beat.epoch == STATIC_LEAVE_EPOCH and beat.instance_id is None:
         return "InstanceId can't be null."
     if beat.epoch < STATIC_LEAVE_EPOCH:
         return f"MemberEpoch is {beat.epoch}, but must be greater than or equal to -2."
@@ -232,8 +236,8 @@ def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
 
 
 def _too_long(group_id: str, beat: StreamsHeartbeat) -> str:
-    """Return the error message for a group id or member id too long to be stored, or an empty string."""
-    texts = [group_id, beat.member_id]
+    """Return the error message for an id that is too long to be stored, or an empty string."""
+    texts = [group_id, beat.member_id, beat.instance_id or ""]
     if any(len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
         return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"
     return ""

@@ -2,18 +2,18 @@
 
 `StreamsGroup` returns a draft with its decision. The group changes only when `accept` is called with the
 draft, after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error
-codes and the records follow Apache Kafka 4.3.
+codes and the records follow Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from penstock.broker.coordination import draft as drafts
 from penstock.broker.groups.metadata_view import TopicsView, hash_of
 from penstock.broker.groups.offsets import OffsetExpiration
-from penstock.broker.groups.settings import STANDBY_CONFIG, StreamsGroupSettings
+from penstock.broker.groups.settings import STANDBY_CONFIG, TAGS_CONFIG, StreamsGroupSettings
 from penstock.broker.groups.streams.assignor import Worker, assign
 from penstock.broker.groups.streams.configuring import Configured, Problem, Status, check_topology, configure
 from penstock.broker.groups.streams.endpoints import EndpointPartitions, endpoint_partitions
@@ -22,19 +22,23 @@ from penstock.broker.groups.streams.state import (
     JOIN_EPOCH,
     NO_EPOCH,
     NO_TIME,
+    STATIC_LEAVE_EPOCH,
+    Change,
     Current,
     Member,
     MemberState,
+    Offsets,
     SetCurrent,
     SetEpoch,
     SetMember,
+    SetOffsets,
     SetTarget,
     SetTargetEpoch,
     SetTopology,
     State,
     StreamsState,
 )
-from penstock.broker.groups.streams.tasks import NO_TASKS, Tasks
+from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 from penstock.broker.groups.streams.topology import InternalTopic, Topology
 from penstock.errors import KafkaError
 from penstock.printable import printable
@@ -65,6 +69,11 @@ class StreamsHeartbeat(NamedTuple):
     """True if the member requests the shutdown of the application, that is of all its members."""
     client_id: str = ""
     client_host: str = ""
+    instance_id: str | None = None
+    reached: Mapping[Task, int] | None = None
+    """The offsets up to which the member has the state of tasks."""
+    ends: Mapping[Task, int] | None = None
+    """The end offsets of the changelogs of tasks."""
 
 
 class StreamsAnswer(NamedTuple):
@@ -79,6 +88,8 @@ class StreamsAnswer(NamedTuple):
     endpoints: tuple[EndpointPartitions, ...] | None = None
     to_make: tuple[InternalTopic, ...] = ()
     """The internal topics that do not exist yet, and have to be created."""
+    task_offset_interval_ms: int = 0
+    acceptable_recovery_lag: int = -1
 
 
 class StreamsGroup:
@@ -135,15 +146,25 @@ class StreamsGroup:
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
-                INVALID_REQUEST (42) or STREAMS_INVALID_TOPOLOGY (130).
+                FENCED_INSTANCE_ID (82), UNRELEASED_INSTANCE_ID (111), INVALID_REQUEST (42) or
+                STREAMS_INVALID_TOPOLOGY (130).
         """
-        self._check(beat, settings)
         draft: Draft = drafts.Draft(self.stored)
-        before = self.stored.current(beat.member_id)
+        self._check_size(beat, settings)
+        if beat.instance_id is not None:
+            self._check_static(beat, draft)
+        elif beat.epoch != JOIN_EPOCH:
+            self._check_epoch(beat)
+        before, older = draft.state.current(beat.member_id), draft.state.members.get(beat.member_id)
         has_changed = self._update_member(beat, draft)
         topology, statuses = self._update_topology(beat, draft)
         configured = self.configured(topology, view)
         _check_owned(beat.owned, configured)
+        if beat.reached is not None or beat.ends is not None:
+            known = draft.state.offsets.get(beat.member_id, Offsets())
+            reached = known.reached if beat.reached is None else beat.reached
+            ends = known.ends if beat.ends is None else beat.ends
+            draft.make(SetOffsets(beat.member_id, Offsets(reached, ends)))
         self._refresh_epoch(draft, configured, settings, view, bump=has_changed)
         wait_ms = delay_left_ms
         if delay_left_ms is not None:
@@ -155,17 +176,25 @@ class StreamsGroup:
             statuses.append(Problem(Status.ASSIGNMENT_DELAYED, detail))
         self._reconcile(beat, draft, is_delayed=delay_left_ms is not None)
         after = draft.state.current(beat.member_id)
-        has_moved = beat.epoch == JOIN_EPOCH or not after.has_same_tasks(before)
+        has_moved = not after.has_same_tasks(before)
         # A member with other tasks may have lost an answer, and would wait for them forever. While an
         # assignment is due it waits for that one: Apache Kafka gives tasks with what has changed alone.
         has_others = beat.owned is not None and beat.owned != after.assigned
-        tells = has_moved or (has_others and wait_ms is None)
-        endpoint_epoch = self._next_endpoint_epoch(beat, draft.state, has_moved=has_moved)
+        tells = beat.epoch == JOIN_EPOCH or has_moved or (has_others and wait_ms is None)
+        endpoint, member = None if older is None else older.endpoint, draft.state.members[beat.member_id]
+        endpoint_epoch = self.endpoint_epoch
+        if self.stored.topology is None:
+            endpoint_epoch = 0  # the group is only just made
+        elif member.endpoint != endpoint or (has_moved and endpoint is not None):
+            endpoint_epoch += 1
         if configured.problem is not None:
             statuses.append(configured.problem)
         shut_down_by = self.shut_down_by or (beat.member_id if beat.shuts_down else None)
         if shut_down_by is not None:
             statuses.append(_shut_down(shut_down_by))
+        missing = [tag for tag in settings.tags if tag not in dict(member.tags)]
+        if missing:
+            statuses.append(_missing_tags(missing))
         is_told = endpoint_epoch == beat.endpoint_epoch
         answer = StreamsAnswer(
             beat.member_id,
@@ -176,26 +205,73 @@ class StreamsGroup:
             endpoint_epoch,
             None if is_told else endpoint_partitions(draft.state, counts_of(topology.topics(), view)),
             configured.missing,
+            settings.task_offset_interval_ms,
+            settings.acceptable_recovery_lag,
         )
         return draft, answer
 
-    def _check(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
-        """Check that a member may join, or that the epoch that it sends is valid.
+    def _check_size(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
+        """Check that the group has room for a member that joins, unless it is there already."""
+        members, instances = self.stored.members, self.stored.instances
+        is_known = beat.member_id in members or beat.instance_id in instances
+        if beat.epoch == JOIN_EPOCH and not is_known and len(members) >= settings.max_size:
+            raise error_for(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The streams group has reached its maximum capacity of {settings.max_size} members.",
+            )
 
-        Epoch 0 is always valid. The member's previous epoch is valid as long as the member has only tasks
-        that are assigned to it: it has not got the response with the new epoch.
+    def _check_static(self, beat: StreamsHeartbeat, draft: Draft) -> None:
+        """Check a static member; one that returns takes over the state of the member that has left."""
+        assert beat.instance_id is not None
+        if beat.epoch != JOIN_EPOCH:
+            self._check_instance(beat.member_id, beat.instance_id)
+            self._check_epoch(beat)
+            return
+        holder = draft.state.instances.get(beat.instance_id)
+        if holder is None:
+            return
+        current, member = draft.state.current(holder), draft.state.members[holder]
+        if current.epoch != STATIC_LEAVE_EPOCH:
+            if holder == beat.member_id:
+                return  # it has not got the response to its join
+            raise error_for(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {beat.member_id} with instance id {beat.instance_id} cannot join the group "
+                f"because the instance id is owned by {holder} member.",
+            )
+        target = draft.state.target(holder)
+        draft.make(
+            *_removed(holder),
+            SetMember(beat.member_id, member),
+            SetTarget(beat.member_id, target),
+            SetCurrent(beat.member_id, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)),
+        )
+
+    def _check_instance(self, member_id: str, instance_id: str) -> None:
+        """Check that a member holds an instance id.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
+        """
+        holder = self.stored.instances.get(instance_id)
+        if holder is None:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if holder != member_id:
+            raise error_for(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {holder}.",
+            )
+
+    def _check_epoch(self, beat: StreamsHeartbeat) -> None:
+        """Check the epoch that a member sends.
+
+        The member's previous epoch is valid as long as the member has only tasks that are assigned to it: it
+        has not got the response with the new epoch.
         """
         if beat.member_id not in self.stored.members:
-            if beat.epoch != JOIN_EPOCH:
-                raise self._unknown_member(beat.member_id)
-            if len(self.stored.members) >= settings.max_size:
-                raise error_for(
-                    ErrorCode.GROUP_MAX_SIZE_REACHED,
-                    f"The streams group has reached its maximum capacity of {settings.max_size} members.",
-                )
-            return
+            raise self._unknown_member(beat.member_id)
         current = self.stored.current(beat.member_id)
-        if beat.epoch in (JOIN_EPOCH, current.epoch):
+        if beat.epoch == current.epoch:
             return
         is_previous = beat.epoch < current.epoch and beat.epoch == current.previous_epoch
         if is_previous and beat.owned is not None and beat.owned <= current.assigned:
@@ -208,24 +284,28 @@ class StreamsGroup:
         )
 
     def _update_member(self, beat: StreamsHeartbeat, draft: Draft) -> bool:
-        """Update the fields of a member; return True if the group needs a new assignment."""
+        """Update the fields of a member; return True if the group needs a new assignment.
+
+        A static member that returns needs none, unless something has changed that an assignor may use.
+        """
         older = draft.state.members.get(beat.member_id)
         base = older or Member()
+        is_kept = beat.endpoint is None and beat.epoch != JOIN_EPOCH
         newer = Member(
-            None,
+            beat.instance_id if beat.instance_id is not None else base.instance_id,
             beat.rack_id if beat.rack_id is not None else base.rack_id,
             beat.client_id,
             beat.client_host,
             beat.rebalance_timeout_ms if beat.rebalance_timeout_ms != -1 else base.rebalance_timeout_ms,
             beat.topology.epoch if beat.topology is not None else base.topology_epoch,
             beat.process_id if beat.process_id is not None else base.process_id,
-            beat.endpoint if beat.endpoint is not None else base.endpoint,
+            base.endpoint if is_kept else beat.endpoint,
             beat.tags if beat.tags is not None else base.tags,
         )
         if newer == older:
             return False
         draft.make(SetMember(beat.member_id, newer))
-        return True
+        return beat.instance_id is None or newer.for_assignor() != base.for_assignor()
 
     def _update_topology(self, beat: StreamsHeartbeat, draft: Draft) -> tuple[Topology, list[Problem]]:
         """Store the topology of a new group; return the group's topology, and statuses for the response."""
@@ -277,7 +357,9 @@ class StreamsGroup:
                 self._hashed = found
         else:
             found = self._hashed
-        configs = ((STANDBY_CONFIG, str(settings.num_standby_replicas)),)
+        configs: tuple[tuple[str, str], ...] = ((STANDBY_CONFIG, str(settings.num_standby_replicas)),)
+        if settings.tags:
+            configs += ((TAGS_CONFIG, ",".join(settings.tags)),)
         validated = topology.epoch if configured.is_ready else NO_EPOCH
         wanted = group._replace(metadata_hash=found[1], validated_topology=validated, configs=configs)
         if bump or wanted != group:
@@ -339,13 +421,6 @@ class StreamsGroup:
         if found != state.current(member_id):
             draft.make(SetCurrent(member_id, found))
 
-    def _next_endpoint_epoch(self, beat: StreamsHeartbeat, state: StreamsState, *, has_moved: bool) -> int:
-        """Return the endpoint epoch, raised by 1 if the member has an endpoint and its tasks have changed."""
-        if not self.stored.members and self.stored.topology is None:
-            return 0  # the group is only just made
-        has_endpoint = state.members[beat.member_id].endpoint is not None
-        return self.endpoint_epoch + 1 if has_moved and has_endpoint else self.endpoint_epoch
-
     def assign_delayed(self, settings: StreamsGroupSettings, view: TopicsView, now_ms: int) -> Draft | None:
         """Return the changes that assign tasks after a group's initial delay, or None without members."""
         topology = self.stored.topology
@@ -360,21 +435,38 @@ class StreamsGroup:
 
     # --- leaving -----------------------------------------------------------------------------------------
 
-    def leave(self, member_id: str) -> Draft:
-        """Return the changes that remove a leaving member.
+    def leave(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> Draft:
+        """Handle a leaving member; return the changes.
+
+        Epoch -1 removes the member. With epoch -2, a static member keeps its tasks, and may return.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25).
+            KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
         """
-        if member_id not in self.stored.members:
-            raise self._unknown_member(member_id)
-        return self.remove(member_id)
+        if beat.instance_id is not None:
+            self._check_instance(beat.member_id, beat.instance_id)
+        elif beat.member_id not in self.stored.members:
+            raise self._unknown_member(beat.member_id)
+        if beat.epoch != STATIC_LEAVE_EPOCH:
+            return self.remove(beat.member_id, settings)
+        draft: Draft = drafts.Draft(self.stored)
+        current = self.stored.current(beat.member_id)
+        left = current._replace(
+            epoch=STATIC_LEAVE_EPOCH,
+            state=MemberState.STABLE,
+            revoking=NO_TASKS,
+            epochs=dict.fromkeys(current.assigned.active, 0),
+        )
+        draft.make(SetCurrent(beat.member_id, left))
+        return draft
 
-    def remove(self, member_id: str) -> Draft:
+    def remove(self, member_id: str, settings: StreamsGroupSettings) -> Draft:
         """Return the changes that remove a member."""
         draft: Draft = drafts.Draft(self.stored)
-        draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
-        draft.make(SetEpoch(draft.state.group._replace(epoch=draft.state.epoch + 1)))
+        epoch = draft.state.epoch + 1
+        draft.make(*_removed(member_id), SetEpoch(draft.state.group._replace(epoch=epoch)))
+        if settings.ends_targets and not draft.state.members:
+            draft.make(SetTargetEpoch((epoch, NO_TIME)))
         return draft
 
     def _unknown_member(self, member_id: str) -> KafkaError:
@@ -483,6 +575,19 @@ def _check_owned(owned: Tasks | None, configured: Configured) -> None:
                 f"Task {index} for subtopology {subtopology} is invalid. "
                 f"Number of tasks for this subtopology: {count}",
             )
+
+
+def _removed(member_id: str) -> tuple[Change, ...]:
+    """Return the changes that remove a member."""
+    return SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None)
+
+
+def _missing_tags(tags: Iterable[str]) -> Problem:
+    return Problem(
+        Status.MISSING_CLIENT_TAGS,
+        f"Missing required client tags for rack-aware standby assignment: [{', '.join(tags)}]. "
+        "Configure them via 'client.tag.<tagKey>' in your Streams config.",
+    )
 
 
 def _shut_down(member_id: str) -> Problem:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
 from penstock.broker.groups.records import StreamsGroupKey
-from penstock.broker.groups.settings import StreamsGroupSettings
+from penstock.broker.groups.settings import OFFSETS_SINCE, StreamsGroupSettings
 from penstock.broker.groups.streams.coordinator import STREAMS, StreamsGroupCoordinator, StreamsPlan
 from penstock.broker.groups.streams.group import StreamsGroup
 
@@ -54,7 +54,11 @@ class StreamsGroupService:
         config = self._host.config
         delay_ms = own.get("streams.initial.rebalance.delay.ms")
         standbys = own.get("streams.num.standby.replicas")
-        return StreamsGroupSettings(
+        interval_ms = own.get("streams.task.offset.interval.ms")
+        tags = own.get("streams.rack.aware.assignment.tags")
+        if tags is None:
+            tags = config.text("group.streams.rack.aware.assignment.tags") or ""
+        settings = StreamsGroupSettings(
             *self._settings.intervals(own),
             config.integer("group.streams.initial.rebalance.delay.ms") if delay_ms is None else int(delay_ms),
             min(
@@ -62,7 +66,18 @@ class StreamsGroupService:
                 config.integer("group.streams.max.standby.replicas"),
             ),
             config.integer("group.streams.max.size"),
+            tuple(tag.strip() for tag in tags.split(",") if tag.strip()),
+            config.integer("group.streams.task.offset.interval.ms")
+            if interval_ms is None
+            else max(int(interval_ms), config.integer("group.streams.min.task.offset.interval.ms")),
+            int(
+                own.get("streams.acceptable.recovery.lag")
+                or config.integer("group.streams.acceptable.recovery.lag")
+            ),
         )
+        if config.release is not None and config.release.numbers < OFFSETS_SINCE:
+            return settings._replace(task_offset_interval_ms=0, ends_targets=False)
+        return settings
 
     # --- requests ----------------------------------------------------------------------------------------
 

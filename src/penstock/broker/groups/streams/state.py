@@ -17,10 +17,7 @@ FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; its first change makes it 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while.
-
-Streams groups have no static members, and refuse the last one.
-"""
+"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while."""
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
@@ -33,6 +30,9 @@ MEMBER_BYTES = 1800
 
 TASK_BYTES = 260
 """The approximate memory of an assigned task in bytes, for target and current assignment together."""
+
+OFFSET_BYTES = 220
+"""The approximate memory of a task's offset that a member has reported, in bytes."""
 
 TOPIC_BYTES = 400
 """The approximate memory of a topic of the topology in bytes, without its name and settings."""
@@ -82,6 +82,10 @@ class Member(NamedTuple):
     tags: tuple[tuple[str, str], ...] = ()
     """The client tags as pairs of key and value, in alphabetical order."""
 
+    def for_assignor(self) -> tuple[object, ...]:
+        """Return the fields for whose change even a static member gets a new assignment."""
+        return self.topology_epoch, self.rack_id, self.tags, self.process_id
+
 
 class Current(NamedTuple):
     """The epochs of a member, and its current tasks."""
@@ -100,6 +104,18 @@ class Current(NamedTuple):
         return self.assigned == other.assigned and all(
             self.epochs.get(task) == other.epochs.get(task) for task in self.assigned.active
         )
+
+
+class Offsets(NamedTuple):
+    """The offsets of a member's tasks, each the sum over the partitions of the task's changelogs.
+
+    They are not stored: members report them again.
+    """
+
+    reached: Mapping[Task, int] = {}
+    """The offsets up to which the member has the state of tasks."""
+    ends: Mapping[Task, int] = {}
+    """The end offsets of the changelogs."""
 
 
 class Epoch(NamedTuple):
@@ -152,7 +168,15 @@ class SetCurrent(NamedTuple):
     value: Current | None
 
 
+class SetOffsets(NamedTuple):
+    """A change of a member's task offsets, which is not stored."""
+
+    member_id: str
+    value: Offsets
+
+
 Change: TypeAlias = SetEpoch | SetTopology | SetMember | SetTargetEpoch | SetTarget | SetCurrent
+"""A change that is stored."""
 
 _V = TypeVar("_V")
 
@@ -168,6 +192,9 @@ class StreamsState:
         self.target_time_ms = NO_TIME
         self.topology: Topology | None = None
         self.members: dict[str, Member] = {}
+        self.instances: dict[str, str] = {}
+        """The ids of static members by instance id."""
+        self.offsets: dict[str, Offsets] = {}
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, Tasks] = {}
         self.owners: dict[Task, str] = {}
@@ -176,6 +203,8 @@ class StreamsState:
         """The ids of the members that have each task as a standby or warm-up task."""
         self.target_tasks = 0
         """The number of tasks in all target assignments, in all roles."""
+        self.task_offsets = 0
+        """The number of task offsets of all members."""
         self.names_bytes = 0
         self.topology_bytes = 0
 
@@ -183,7 +212,7 @@ class StreamsState:
         """Return a copy that can be changed without changing this state."""
         other = StreamsState.__new__(StreamsState)
         other.__dict__.update(self.__dict__)
-        for name in ("members", "currents", "targets", "owners", "holders"):
+        for name in ("members", "instances", "offsets", "currents", "targets", "owners", "holders"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
@@ -213,7 +242,7 @@ class StreamsState:
     def size_bytes(self) -> int:
         """Return the approximate memory that the group uses."""
         members = MEMBER_BYTES * len(self.members) + TASK_BYTES * self.target_tasks
-        return self.names_bytes + self.topology_bytes + members
+        return self.names_bytes + self.topology_bytes + members + OFFSET_BYTES * self.task_offsets
 
     def current(self, member_id: str) -> Current:
         """Return the current tasks of a member; a member without a record has just joined."""
@@ -242,7 +271,7 @@ class StreamsState:
 
     # --- changing ----------------------------------------------------------------------------------------
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change | SetOffsets) -> None:
         """Apply one change to the state."""
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
@@ -250,9 +279,9 @@ class StreamsState:
             self.target_tasks += (change.value or NO_TASKS).size - self.target(change.member_id).size
             _put(self.targets, change.member_id, change.value)
         elif isinstance(change, SetMember):
-            older = self.members.get(change.member_id)
-            self.names_bytes += _size_of(change.member_id, change.value) - _size_of(change.member_id, older)
-            _put(self.members, change.member_id, change.value)
+            self._set_member(change.member_id, change.value)
+        elif isinstance(change, SetOffsets):
+            self._set_offsets(change.member_id, change.value)
         elif isinstance(change, SetTargetEpoch):
             self.target_epoch, self.target_time_ms = change.value or (FIRST_EPOCH, NO_TIME)
         elif isinstance(change, SetEpoch):
@@ -260,6 +289,22 @@ class StreamsState:
         else:
             self.topology = change.value
             self.topology_bytes = 0 if change.value is None else sum(_text_sizes(change.value))
+
+    def _set_member(self, member_id: str, value: Member | None) -> None:
+        older = self.members.get(member_id)
+        self.names_bytes += _size_of(member_id, value) - _size_of(member_id, older)
+        _put(self.members, member_id, value)
+        if older is not None and self.instances.get(older.instance_id or "") == member_id:
+            del self.instances[older.instance_id or ""]
+        if value is None:
+            self._set_offsets(member_id, None)
+        elif value.instance_id is not None:
+            self.instances[value.instance_id] = member_id
+
+    def _set_offsets(self, member_id: str, value: Offsets | None) -> None:
+        for each, sign in ((value, 1), (self.offsets.get(member_id), -1)):
+            self.task_offsets += sign * sum(map(len, each or ()))
+        _put(self.offsets, member_id, value)
 
     def _set_current(self, member_id: str, value: Current | None) -> None:
         older = self.currents.get(member_id)
@@ -296,7 +341,14 @@ def _passive(current: Current) -> frozenset[Task]:
 def _size_of(member_id: str, member: Member | None) -> int:
     if member is None:
         return 0
-    names = [member_id, member.rack_id or "", member.client_id, member.client_host, member.process_id]
+    names = [
+        member_id,
+        member.instance_id or "",
+        member.rack_id or "",
+        member.client_id,
+        member.client_host,
+        member.process_id,
+    ]
     names += [text for tag in member.tags for text in tag]
     return sum(60 + len(name) for name in names) + len((member.endpoint or ("", 0))[0])
 

@@ -18,7 +18,7 @@ class Tasks(NamedTuple):
     standby: frozenset[Task] = _NONE
     """Tasks whose state is kept up to date, to take over fast."""
     warmup: frozenset[Task] = _NONE
-    """Tasks whose state is built up, to become active. Apache Kafka 4.3's assignor gives none."""
+    """Tasks whose state is built up, to become active. Apache Kafka 4.4's assignor gives none."""
 
     def __bool__(self) -> bool:
         return any(self)
