@@ -71,6 +71,7 @@ def word_count(t: Talk, topic: str, epoch: int = 0) -> dict[str, Any]:
 
 
 def beat(t: Talk, group: str, member: str, epoch: int, active: Tasks | None = None, **more: Any) -> Any:
+    version = more.pop("version", t.latest("StreamsGroupHeartbeat"))
     tree = {
         "group_id": group,
         "member_id": member,
@@ -80,7 +81,20 @@ def beat(t: Talk, group: str, member: str, epoch: int, active: Tasks | None = No
         "standby_tasks": None if active is None else [],
         "warmup_tasks": None if active is None else [],
     }
-    return t.ask("StreamsGroupHeartbeat", 0, {**tree, **more})
+    return t.ask("StreamsGroupHeartbeat", version, {**tree, **more})
+
+
+def describe(t: Talk, *groups: str) -> None:
+    for version in t.versions("StreamsGroupDescribe"):
+        for more in ({}, {"include_topology_description": True})[: 1 + version]:
+            t.ask("StreamsGroupDescribe", version, {"group_ids": list(groups), **more})
+
+
+def configure(t: Talk, group: str, **settings: str) -> None:
+    """Set settings of a group, whose name begins with ``streams.``."""
+    texts = [{"name": f"streams.{name.replace('_', '.')}", "value": text} for name, text in settings.items()]
+    t.ask("AlterConfigs", 2, {"resources": [{"resource_type": 32, "resource_name": group, "configs": texts}]})
+    t.settle()
 
 
 def join(t: Talk, group: str, member: str, topology: Any, **more: Any) -> Any:
@@ -230,3 +244,118 @@ def streams_groups_among_others(t: Talk) -> None:
         t.ask("StreamsGroupDescribe", 0, {"group_ids": [name]})
     t.ask("ConsumerGroupHeartbeat", 1, {"group_id": other, "member_id": "c", "member_epoch": -1})
     join(t, other, "s", plain)
+
+
+def counts(t: Talk, topic: str) -> dict[str, Any]:
+    """One subtopology, with state."""
+    return {
+        "epoch": 0,
+        "subtopologies": [subtopology("0", topic, state_changelog_topics=[internal(t.name("c"))])],
+    }
+
+
+@script
+def streams_static_members(t: Talk) -> None:
+    if not t.offers("StreamsGroupHeartbeat"):
+        return
+    group, topic = coordinated(t, "g"), t.create_topic("t", 2)
+    configure(t, group, initial_rebalance_delay_ms="0")
+    endpoint = {"user_endpoint": {"host": "h", "port": 1}}
+    who: dict[str, Any] = {"process_id": "p", "instance_id": "i", **endpoint}
+    join(t, group, "a", counts(t, topic), **who)
+    wait_for_topics(t, t.name("c"))
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    joined = beat(t, group, "a", 2, instance_id="i")
+    if joined["error_code"]:
+        return  # no static members before 4.4
+    everything, epoch = {"0": [0, 1]}, joined["member_epoch"]
+    beat(t, group, "a", epoch, everything, instance_id="i")
+    for instance, number in (*(("j", number) for number in (epoch, -1, -2)), ("", epoch), ("i", epoch + 1)):
+        beat(t, group, "a", number, instance_id=instance)
+    beat(t, group, "a", -2, instance_id="i")
+    describe(t, group)
+    beat(t, group, "a", epoch, everything, instance_id="i")
+    # What comes back with a new id has the tasks; what comes back changed has them until the next assignment.
+    join(t, group, "c", counts(t, topic), **who)
+    describe(t, group)
+    beat(t, group, "c", epoch, everything, instance_id="i")
+    beat(t, group, "c", -2, instance_id="i")
+    join(t, group, "c", counts(t, topic), **who)
+    beat(t, group, "c", -2, instance_id="i")
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    join(t, group, "d", counts(t, topic), **{**who, "process_id": "q"})
+    beat(t, group, "d", epoch + 1, everything, instance_id="i", client_tags=[{"key": "zone", "value": "z"}])
+    beat(t, group, "d", epoch + 1, everything, user_endpoint={"host": "h", "port": 2})
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    describe(t, group)
+    join(t, group, "d", counts(t, topic), process_id="q")
+    # Apache Kafka gives a member's tasks up for one rebalance where another one uses its instance id.
+    join(t, group, "b", counts(t, topic), **who)
+    for number in (epoch, -1, -2):
+        beat(t, group, "b", number, instance_id="i")
+    beat(t, group, "d", -1, instance_id="i")
+    describe(t, group)
+    note_group(t, group)
+
+
+@script
+def streams_offsets_and_tags(t: Talk) -> None:
+    if not t.offers("StreamsGroupHeartbeat") or not t.latest("StreamsGroupHeartbeat"):
+        return
+    group, topic = coordinated(t, "g"), t.create_topic("t", 2)
+    settings = {"initial_rebalance_delay_ms": "0", "task_offset_interval_ms": "20000"}
+    configure(t, group, **settings)
+    epoch = join(t, group, "a", counts(t, topic))["member_epoch"]
+    wait_for_topics(t, t.name("c"))
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    offsets = [
+        {"subtopology_id": name, "partition": index, "offset": 7} for name, index in (("1", 1), ("0", 3))
+    ]
+    beat(t, group, "a", epoch, task_offsets=offsets)
+    describe(t, group)
+    beat(t, group, "a", epoch + 1, task_end_offsets=offsets[1:])
+    for fields in ("task_offsets", "task_end_offsets"):
+        beat(t, group, "a", epoch + 1, **{fields: [*offsets, *offsets]})
+    describe(t, group)
+    beat(t, group, "a", epoch + 1, task_offsets=[])
+    describe(t, group)
+    beat(t, group, "a", -1)
+    describe(t, group)
+    tagged = coordinated(t, "tagged")
+    configure(t, tagged, **settings, rack_aware_assignment_tags="zone, rack", assignor_name="sticky")
+    tags = [{"key": name, "value": "x"} for name in ("zone", "rack", "room")]
+    for version in t.versions("StreamsGroupHeartbeat"):
+        join(t, tagged, "a", counts(t, topic), client_tags=tags[2:], version=version)
+        join(t, tagged, "a", counts(t, topic), client_tags=tags[1:], version=version)
+        join(t, tagged, "a", counts(t, topic), client_tags=tags, version=version)
+    describe(t, tagged)
+    note_group(t, tagged)
+
+
+@script
+def streams_changes_of_roles(t: Talk) -> None:
+    """A member keeps the state of a task that it has had in another role."""
+    if not t.offers("StreamsGroupHeartbeat") or not t.latest("StreamsGroupHeartbeat"):
+        return
+    group, topic = coordinated(t, "g"), t.create_topic("t", 2)
+    configure(t, group, initial_rebalance_delay_ms="0", num_standby_replicas="1")
+    join(t, group, "a", counts(t, topic))
+    wait_for_topics(t, t.name("c"))
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    epoch = beat(t, group, "a", 2)["member_epoch"]
+    beat(t, group, "a", epoch, {"0": [0, 1]})
+    join(t, group, "b", counts(t, topic))
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    beat(t, group, "b", epoch + 1, {})
+    beat(t, group, "a", epoch, {"0": [0, 1]})
+    describe(t, group)
+    beat(t, group, "a", epoch, {"0": [0]}, standby_tasks=task_ids({"0": [1]}))
+    beat(t, group, "b", epoch + 1, {}, standby_tasks=task_ids({"0": [0]}))
+    describe(t, group)
+    # b has 1 and 0 in standby. Where a goes, b gets 0 as well, at once.
+    beat(t, group, "a", -1)
+    time.sleep(ASSIGNMENT_INTERVAL_S)
+    beat(t, group, "b", epoch + 1, {"0": [1]}, standby_tasks=task_ids({"0": [0]}))
+    describe(t, group)
+    beat(t, group, "b", -1)
+    note_group(t, group)

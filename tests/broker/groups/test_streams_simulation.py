@@ -38,7 +38,7 @@ def test_many_lives() -> None:
 
 def _revokes_nothing(patch: pytest.MonkeyPatch) -> None:
     """Members move on at once, before they have given anything up."""
-    patch.setattr(reconciliation, "_has_any", lambda owned, tasks: False)
+    patch.setattr(reconciliation, "_has_any", lambda *what: False)
 
 
 def _takes_held_tasks(patch: pytest.MonkeyPatch) -> None:
@@ -55,8 +55,8 @@ def _forgets_epochs(patch: pytest.MonkeyPatch) -> None:
     """A member that leaves takes the group back to its first epoch."""
     remove = StreamsGroup.remove
 
-    def back(self: StreamsGroup, member_id: str) -> Any:
-        draft = remove(self, member_id)
+    def back(self: StreamsGroup, *what: Any) -> Any:
+        draft = remove(self, *what)
         draft.state.group = Epoch()
         return draft
 

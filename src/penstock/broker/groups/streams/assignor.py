@@ -1,6 +1,6 @@
 """The assignor of streams groups, `sticky`: tasks stay with their members as far as the load stays even.
 
-A pure function of the members, with their former tasks, and of the numbers of tasks. As in Apache Kafka 4.3,
+A pure function of the members, with their present tasks, and of the numbers of tasks. As in Apache Kafka 4.4,
 the load of a process is the number of its tasks divided by the number of its members; no warm-up tasks are
 assigned, and racks and client tags are ignored.
 """
@@ -15,10 +15,12 @@ from penstock.broker.groups.streams.tasks import Task, Tasks
 
 
 class Worker(NamedTuple):
-    """One member as input of the assignor: its process, and its former target tasks."""
+    """One member as input of the assignor: its process, and its present tasks."""
 
     process_id: str
     had: Tasks
+    offsets: Mapping[Task, int] = {}
+    """The offsets up to which the member has the state of tasks."""
 
 
 Assignment = dict[str, Tasks]
@@ -83,17 +85,22 @@ class _Division:
         self._members = members
         self._processes: dict[str, _Process] = {}
         self._was_active: dict[Task, str] = {}
-        self._was_standby: dict[Task, list[str]] = {}
+        self._has_state: dict[Task, list[str]] = {}
+        """The members with state of a task: those with a standby task first, then by offset, descending."""
         self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._active_quota = _Quota(active, len(members))
         self._total_quota = _Quota(total, len(members))
+        candidates: dict[Task, list[tuple[bool, int, str]]] = {}
         for member_id, member in sorted(members.items()):
             process = self._processes.setdefault(member.process_id, _Process(len(self._processes)))
             process.counts[member_id] = 0
             self._was_active.update(dict.fromkeys(member.had.active, member_id))
-            for task in member.had.standby:
-                self._was_standby.setdefault(task, []).append(member_id)
+            for task in member.had.standby | member.offsets.keys():
+                place = task not in member.had.standby, -member.offsets.get(task, 0), member_id
+                candidates.setdefault(task, []).append(place)
+        for task, places in candidates.items():
+            self._has_state[task] = [member_id for *_, member_id in sorted(places)]
         self._by_load = [(0.0, process.number, process) for process in self._processes.values()]
 
     def outcome(self) -> Assignment:
@@ -106,12 +113,12 @@ class _Division:
     # --- active tasks ------------------------------------------------------------------------------------
 
     def assign_active(self, tasks: Iterable[Task]) -> None:
-        """Assign every task: to its former active member, or a former standby, or the least loaded member.
+        """Assign every task: to its former active member, or one with state, or the least loaded member.
 
         Former members get tasks only up to their equal share.
         """
         left = sorted(tasks, key=lambda task: (task[1], task[0]))
-        for find in (self._was_active.get, self._least_loaded_standby):
+        for find in (self._was_active.get, self._with_state):
             waiting = []
             for task in left:
                 member_id = find(task)
@@ -134,8 +141,8 @@ class _Division:
     def assign_standbys(self, tasks: Iterable[Task], standbys: int) -> None:
         """Assign standby copies of every task, on processes without the task, like active tasks.
 
-        The former active member comes first, then former standbys, each up to an equal share, then the least
-        loaded.
+        The former active member comes first, then members with state, each up to an equal share, then the
+        least loaded.
         """
         left: list[tuple[Task, int]] = []
         for task in sorted(tasks, key=lambda task: (task[1], task[0]), reverse=True):
@@ -154,7 +161,7 @@ class _Division:
 
     def _former(self, task: Task) -> str | None:
         """Return a member that had the task, has room for it, and whose process does not have it; or None."""
-        for member_id in (self._was_active.get(task), self._least_loaded_standby(task, without=True)):
+        for member_id in (self._was_active.get(task), self._with_state(task, without=True)):
             if member_id is None or task in self._process_of(member_id).tasks:
                 continue
             if self._count(member_id) < self._total_quota.each:
@@ -183,17 +190,21 @@ class _Division:
         self._total_quota.note(count)
         return count
 
-    def _least_loaded_standby(self, task: Task, *, without: bool = False) -> str | None:
-        """Return the least loaded former standby of a task, or None.
+    def _with_state(self, task: Task, *, without: bool = False) -> str | None:
+        """Return the first member with state of a task, or a later one with less load; None if there is none.
 
-        `without` excludes members whose process already has the task.
+        A later one must have less load both as a process and as a member. `without` excludes members whose
+        process already has the task.
         """
-        found = [
-            ((self._process_of(member_id).load, self._count(member_id)), member_id)
-            for member_id in self._was_standby.get(task, ())
-            if not (without and task in self._process_of(member_id).tasks)
-        ]
-        return min(found)[1] if found else None
+        found: str | None = None
+        least = 0.0, 0
+        for member_id in self._has_state.get(task, ()):
+            process = self._process_of(member_id)
+            if not (without and task in process.tasks):
+                load = process.load, process.counts[member_id]
+                if found is None or (load[0] < least[0] and load[1] < least[1]):
+                    found, least = member_id, load
+        return found
 
     def _least_loaded_without(self, task: Task) -> str | None:
         """Return the least loaded member of the least loaded process that does not have a task yet, or None.

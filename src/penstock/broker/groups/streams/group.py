@@ -182,11 +182,8 @@ class StreamsGroup:
         has_others = beat.owned is not None and beat.owned != after.assigned
         tells = beat.epoch == JOIN_EPOCH or has_moved or (has_others and wait_ms is None)
         endpoint, member = None if older is None else older.endpoint, draft.state.members[beat.member_id]
-        endpoint_epoch = self.endpoint_epoch
-        if self.stored.topology is None:
-            endpoint_epoch = 0  # the group is only just made
-        elif member.endpoint != endpoint or (has_moved and endpoint is not None):
-            endpoint_epoch += 1
+        has_other_endpoints = member.endpoint != endpoint or (has_moved and endpoint is not None)
+        endpoint_epoch = self.endpoint_epoch + has_other_endpoints
         if configured.problem is not None:
             statuses.append(configured.problem)
         shut_down_by = self.shut_down_by or (beat.member_id if beat.shuts_down else None)
@@ -202,7 +199,7 @@ class StreamsGroup:
             _next_beat_ms(settings, configured, wait_ms),
             tuple(statuses),
             after.assigned if tells else None,
-            endpoint_epoch,
+            0 if self.stored.topology is None else endpoint_epoch,  # 0: the group is only just made
             None if is_told else endpoint_partitions(draft.state, counts_of(topology.topics(), view)),
             configured.missing,
             settings.task_offset_interval_ms,
@@ -387,7 +384,11 @@ class StreamsGroup:
         found = dict.fromkeys(state.members, NO_TASKS)
         if configured.is_ready and configured.tasks is not None:
             members = {
-                member_id: Worker(member.process_id, state.target(member_id))
+                member_id: Worker(
+                    member.process_id,
+                    state.current(member_id).assigned,
+                    state.offsets.get(member_id, Offsets()).reached,
+                )
                 for member_id, member in state.members.items()
             }
             stateful = {each.id for each in state.topology.subtopologies if each.changelogs}

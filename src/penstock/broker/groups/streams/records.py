@@ -96,7 +96,7 @@ def _current_tasks(
         current_value.TaskIds(
             subtopology_id=each,
             partitions=indexes,
-            assignment_epochs=None if epochs is None else [epochs[each, index] for index in indexes],
+            assignment_epochs=[] if epochs is None else [epochs[each, index] for index in indexes],
         )
         for each, indexes in by_subtopology(tasks).items()
     ]
