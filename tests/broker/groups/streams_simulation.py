@@ -1,6 +1,6 @@
 """A streams group and its members under one seed: members join, die, leave and come back, several in one
-process; answers are lost, topics come and go, standby tasks are switched on and off, the broker restarts, and
-disks refuse.
+process; some are static, and come back under another id; answers are lost, topics come and go, standby tasks
+are switched on and off, the broker restarts, and disks refuse.
 
 `StreamsWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
 the seed. What must hold at any time: a task is active at one member at most, no process has a task twice,
@@ -25,7 +25,9 @@ STEPS = 250
 GROUP = "g"
 PROCESSES = ("p", "q", "r")
 REBALANCE_MS = 20_000
-LOST = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND)
+LOST = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND, E.UNRELEASED_INSTANCE_ID)
+INSTANCES = {"i": "p", "j": "q", "k": "q"}
+"""The process of each static member."""
 
 TaskSet = frozenset[tuple[str, int]]
 NOTHING: TaskSet = frozenset()
@@ -55,9 +57,10 @@ def task_lists(tasks: TaskSet) -> dict[str, list[int]]:
 class Member:
     """A member, and the tasks that it really works on."""
 
-    def __init__(self, name: str, process: str) -> None:
+    def __init__(self, name: str, process: str, instance: str | None) -> None:
         self.name = name
         self.process = process
+        self.instance = instance
         self.epoch = 0
         self.active, self.standby = NOTHING, NOTHING
         self.wanted: tuple[TaskSet, TaskSet] | None = None
@@ -156,7 +159,10 @@ class StreamsWorld:
     def join(self) -> None:
         if len(self.members) < 6:
             self.count += 1
-            member = Member(f"m{self.count}", self.dice.choice(PROCESSES))
+            free = {*INSTANCES} - {each.instance for each in self.members.values()}
+            instance = self.dice.choice((None, None, *sorted(free)))
+            process = INSTANCES[instance] if instance else self.dice.choice(PROCESSES)
+            member = Member(f"m{self.count}", process, instance)
             self.members[member.name] = member
             self.beat(member)
 
@@ -175,6 +181,7 @@ class StreamsWorld:
 
     def beat(self, member: Member) -> None:
         owned = task_lists(member.active), task_lists(member.standby)
+        offsets = None if self.dice.random() < 0.8 else self.some_offsets()
         if member.epoch == 0:
             answer = self.bench.join(
                 member.name,
@@ -183,6 +190,8 @@ class StreamsWorld:
                 group=GROUP,
                 rebalance_timeout_ms=REBALANCE_MS,
                 user_endpoint=asked.Endpoint(host=member.process, port=1),
+                instance_id=member.instance,
+                task_offsets=offsets,
             )
         else:
             tells = member.tells or self.dice.random() < 0.3
@@ -192,6 +201,8 @@ class StreamsWorld:
                 owned=owned if tells else None,
                 group=GROUP,
                 endpoint_information_epoch=member.seen_endpoints,
+                instance_id=member.instance,
+                task_offsets=offsets,
             )
         self.log.append((member.name, member.epoch, answer.error_code, answer.member_epoch))
         if answer.error_code in LOST:
@@ -207,8 +218,10 @@ class StreamsWorld:
             return
         assert answer.error_code == 0, answer.error_message
         if self.loses and self.dice.random() < 0.1:
-            member.tells = True
-            return  # the answer is lost
+            # The answer is lost. It may have taken back what the member has not begun with, which counts as
+            # given up; the next one says again what the member is to have.
+            member.wanted, member.tells = None, True
+            return
         assert answer.member_epoch >= member.epoch, f"{member.name} goes back from epoch {member.epoch}"
         member.epoch, member.tells = answer.member_epoch, False
         member.seen_endpoints = answer.endpoint_information_epoch
@@ -220,9 +233,18 @@ class StreamsWorld:
     def leave(self) -> None:
         member = self.one()
         if member is not None:
-            answer = self.bench.beat(member.name, -1, group=GROUP)
+            epoch = -1 if member.instance is None else self.dice.choice((-1, -2))
+            answer = self.bench.beat(member.name, epoch, group=GROUP, instance_id=member.instance)
             if answer.error_code != E.NOT_COORDINATOR:
                 del self.members[member.name]
+
+    def some_offsets(self) -> list[asked.TaskOffset]:
+        """How far some tasks have got; a member may have state of tasks that it has had earlier."""
+        tasks = self.dice.sample([(name, index) for name in "12" for index in range(2)], 2)
+        return [
+            asked.TaskOffset(subtopology_id=name, partition=index, offset=self.dice.randrange(9))
+            for name, index in tasks
+        ]
 
     def die(self) -> None:
         member = self.one()
@@ -246,6 +268,9 @@ class StreamsWorld:
         assert stored.epoch >= self.group_epoch, "the group epoch goes back"
         self.group_epoch = stored.epoch
         assert stored.target_epoch <= stored.epoch
+        static = {each.instance_id: name for name, each in stored.members.items() if each.instance_id}
+        assert stored.instances == static
+        assert stored.offsets.keys() <= stored.members.keys()
         for member_id, current in stored.currents.items():
             assert member_id in stored.members
             assert current.epoch <= stored.epoch
