@@ -27,6 +27,7 @@ from compat.streams_application import (
     starting,
 )
 from penstock import Admin, Broker
+from penstock.client import StreamsGroupDescription
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -120,7 +121,7 @@ def streams_servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 
 def groups_tool(servers: str, *args: object) -> str:
     tool = "org.apache.kafka.tools.streams.StreamsGroupCommand"
-    done = java(maven_classpath("kafka-4.3.0"), tool, "--bootstrap-server", servers, *args, check=True)
+    done = java(maven_classpath("kafka-4.4.0"), tool, "--bootstrap-server", servers, *args, check=True)
     return done.stdout
 
 
@@ -157,6 +158,37 @@ def test_word_count_by_a_streams_group(streams_servers: str, start: Start, tmp_p
     assert "lines" in groups_tool(servers, *reset)
     assert "tasks" in groups_tool(servers, "--delete", "--group", "tasks")
     assert "tasks" not in groups_tool(servers, "--list").split()
+
+
+def test_a_static_member_that_comes_back_has_its_tasks(start: Start, tmp_path: Path) -> None:
+    """The others notice a new process, and that is all."""
+    static = (*BY_STREAMS_GROUPS, "group.instance.id=one")
+    settings = {**SETTINGS, **GROUP_SETTINGS, "group.streams.session.timeout.ms": "60000"}
+    with Broker(config=settings) as broker, Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+
+        def group() -> StreamsGroupDescription:
+            until(lambda: admin.describe_streams_groups(["static"])[0].state == "Stable", "a stable group")
+            return admin.describe_streams_groups(["static"])[0]
+
+        writer = Writer(broker.bootstrap_servers)
+        writer.prepare()
+        writer.write(300)
+        first = start(broker.bootstrap_servers, "static", tmp_path / "one", *static)
+        second = start(broker.bootstrap_servers, "static", tmp_path / "two", *BY_STREAMS_GROUPS)
+        until(lambda: first.is_running and second.is_running, "both instances")
+        before = group()
+        first.close()
+        assert admin.describe_streams_groups(["static"])[0].state == "Reconciling", "it has left for good"
+        again = start(broker.bootstrap_servers, "static", tmp_path / "one", *static)
+        until(lambda: again.is_running, "the one that has come back")
+        after = group()
+        assert after.epoch == before.epoch + 1
+        tasks = [sorted(each.active_tasks for each in found.members) for found in (before, after)]
+        assert tasks[0] == tasks[1]
+        writer.write(300)
+        until(lambda: has_all(numbers(broker.bootstrap_servers, "counts"), writer.words), "the counts")
+        again.close()
+        second.close()
 
 
 def test_what_is_not_offered_ends_it_at_once(start: Start, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from broker.groups.streams_bench import (
     word_count,
 )
 from for_each import for_each
+from penstock.broker.groups.streams.reconciliation import reconcile
+from penstock.broker.groups.streams.state import Current, MemberState
+from penstock.broker.groups.streams.tasks import NO_TASKS, Tasks
 from penstock.broker.metadata.planning import Planner
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.field_values import GROUP_RESOURCE
@@ -186,6 +189,38 @@ def test_who_does_not_give_up_tasks_in_time_is_out() -> None:
         bench.beat("a", bench.epochs["a"])
         bench.wait(2)
     assert bench.beat("a", bench.epochs["a"]).error_code == E.UNKNOWN_MEMBER_ID
+
+
+def test_a_task_that_changes_its_role_keeps_its_state() -> None:
+    bench = StreamsBench(**NO_DELAY, group_streams_num_standby_replicas=1)
+    topology = topology_of(subtopology(0, "t", state_changelog_topics=[internal("c")]))
+    bench.join("a", topology)
+    bench.settle("a")
+    epoch = bench.epochs["a"]
+    bench.join("b", topology)
+    bench.wait(1.1)
+    bench.beat("b", epoch + 1)
+    turned = bench.beat("a", epoch)
+    kept, standby = tasks_in(turned.active_tasks), tasks_in(turned.standby_tasks)
+    assert (kept, standby) == ({"0": [0, 1]}, {"0": [2]}), "one is active no more, and a standby task at once"
+    bench.beat("a", epoch, owned=(kept or {}, standby or {}))
+    assert bench.settle("a", "b")["b"] == ({"0": [2]}, {"0": [0, 1]})
+    bench.beat("a", -1)
+    assert bench.settle("b")["b"] == ({"0": [0, 1, 2]}, {})
+
+
+def test_a_member_that_reports_a_task_in_an_earlier_role_has_not_given_it_up() -> None:
+    task, nobody = frozenset([("1", 0)]), lambda task, as_active: False
+    current = Current(3, 2, MemberState.STABLE, Tasks(active=task), epochs={("1", 0): 3})
+    for owned, state in (
+        (None, MemberState.UNREVOKED),
+        (Tasks(active=task), MemberState.UNREVOKED),
+        (Tasks(standby=task), MemberState.UNREVOKED),
+        (NO_TASKS, MemberState.STABLE),
+    ):
+        assert reconcile(current, NO_TASKS, 4, owned, nobody).state is state, owned
+        waiting = reconcile(current, Tasks(standby=task), 4, owned, lambda task, as_active: True)
+        assert waiting.assigned == NO_TASKS, "another member of its process has it"
 
 
 # --- static members --------------------------------------------------------------------------------------

@@ -41,15 +41,6 @@ def _revokes_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciliation, "_has_any", lambda *what: False)
 
 
-def _sees_no_earlier_roles(patch: pytest.MonkeyPatch) -> None:
-    """A member that still has a standby task counts as not having it, once it is to be active."""
-
-    def has_any(owned: Any, tasks: Any, stay: Any) -> bool:
-        return owned is None or bool(owned & tasks)
-
-    patch.setattr(reconciliation, "_has_any", has_any)
-
-
 def _keeps_replaced_members(patch: pytest.MonkeyPatch) -> None:
     """Who comes back in the place of a static member does not take it away."""
     patch.setattr(groups, "_removed", lambda member_id: ())
@@ -111,7 +102,6 @@ def _has_no_standbys(patch: pytest.MonkeyPatch) -> None:
     "break_it",
     [
         _revokes_nothing,
-        _sees_no_earlier_roles,
         _keeps_replaced_members,
         _takes_held_tasks,
         _shares_processes,
