@@ -29,6 +29,9 @@ STATE_RECORDS = {0: "ShareSnapshot", 1: "ShareUpdate"}
 ASSIGNMENT_INTERVAL_S = 1.1
 OFFSETS_PARTITIONS, STATE_PARTITIONS = 5, 50
 
+SINCE_4_4 = 5
+"""The version of ApiVersions that began with Apache Kafka 4.4."""
+
 MASKED = {
     "metadataHash", "assignmentTimestamp", "createTimestamp", "writeTimestamp", "topicId", "clientId",
 }  # fmt: skip
@@ -351,9 +354,17 @@ def share_states(t: Talk) -> None:
     write(0, 9, 4, -1, (12, 13, 2, 1))
     write(0, -1, 4, 3, (2, 4, 0, 2), (3, 9, 0, 1), (3, 9, 2, 1))
     ask("ReadShareGroupState", 0, leader_epoch=4)
-    # From here on the start only grows: an earlier one is not taken here, and is at Apache Kafka.
+    # From here on the start only grows: Apache Kafka before 4.4 takes an earlier one.
     write(0, 2, 4, 9, (9, 11, 0, 2), version=0)
     write(0, 2, -1, 9, (9, 11, 0, 2))
+    if t.latest("ApiVersions") >= SINCE_4_4:
+        write(0, 2, 4, 9, (14, 15, 2, 1), delivery_complete_count=2)
+        write(0, 2, 4, 9, (16, 16, 2, 1), delivery_complete_count=1)
+        write(0, 2, 4, 4, (4, 8, 2, 1), (17, 17, 4, 1), delivery_complete_count=7)
+        write(0, 2, 4, -1, (18, 18, 4, 1), delivery_complete_count=9)
+        ask("ReadShareGroupStateSummary", 0, leader_epoch=4)
+        ask("InitializeShareGroupState", 0, state_epoch=-1, start_offset=0)
+        ask("ReadShareGroupState", 0, leader_epoch=-1)
     write(0, -1, 5, 10, (9, 12, 0, 1), (10, 10, 2, 2))
     ask("ReadShareGroupState", 0, leader_epoch=6)
     ask("ReadShareGroupStateSummary", 0, leader_epoch=6)

@@ -162,6 +162,43 @@ def test_new_partitions_and_topics_are_initialized_and_assigned() -> None:
     assert bench.assigned() == {"a": {"u": [0]}}
 
 
+def test_a_partition_that_is_added_to_a_topic_of_the_group_begins_at_its_start() -> None:
+    """A group that begins at the latest offsets gets all records of it; since Kafka 4.4."""
+    for as_version, start in (("4.4", 0), ("4.3", -1)):
+        bench = ShareBench(as_version=as_version)
+        bench.settled("a")
+        more = CreatePartitionsTopic(name="t", count=5, assignments=None)
+        ask(bench.node, CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
+        bench.beat("a", 3)
+        bench.wait(1.1)
+        starts = {index: each[0] for index, each in bench.offsets()["t"].items()}
+        assert starts == {0: -1, 1: -1, 2: -1, 3: -1, 4: start}
+
+
+def test_an_initialization_that_is_repeated_leaves_the_start_open() -> None:
+    bench = ShareBench()
+    send = bench.node.send_share_state
+    bench.node.send_share_state = lambda request, done: None  # type: ignore[method-assign]
+    bench.join("a")
+    bench.wait(31)
+    bench.node.send_share_state = send  # type: ignore[method-assign]
+    bench.beat("a", 2)
+    bench.wait(1.1)
+    assert {start for start, _ in bench.offsets()["t"].values()} == {-1}
+
+
+def test_the_last_member_leaves_an_empty_assignment() -> None:
+    """The next member gets partitions with its first heartbeat, within the assignment interval, too."""
+    for as_version, partitions in (("4.4", [0, 1, 2, 3]), ("4.3", [])):
+        bench = ShareBench(as_version=as_version)
+        bench.settled("a")
+        bench.beat("b", 0, "t")
+        bench.beat("a", -1)
+        bench.beat("b", -1)
+        joined = bench.join("c")
+        assert [each for topic in joined.assignment.topic_partitions for each in topic.partitions] == partitions
+
+
 def test_a_deleted_topic_is_given_up_and_forgotten() -> None:
     bench = ShareBench()
     bench.settled("a")

@@ -193,6 +193,18 @@ def test_epochs_only_grow() -> None:
     assert states.service.read(states.key, 2).code == E.FENCED_LEADER_EPOCH
 
 
+def test_a_release_decides_which_epochs_a_request_needs() -> None:
+    for as_version, code in (("4.3", 0), ("4.4", E.INVALID_REQUEST)):
+        states = States(as_version=as_version)
+        states.begin(start=0)
+        assert states.write(leader=-1) == states.write(state=-1) == code
+        assert states.service.read(states.key, -1).code == code
+        assert states.write(StateBatch(0, 5, 2, 1), start=0, count=6) == 0
+        assert states.write(StateBatch(8, 9, 2, 1), start=0, count=2) == 0
+        assert states.state.complete_count == (6 if code else 2)
+        assert states.begin(state_epoch=-1) == (code or E.FENCED_STATE_EPOCH)
+
+
 def test_what_is_wrong_with_requests() -> None:
     states = States()
     states.begin()
@@ -223,7 +235,7 @@ def test_a_start_offset_only_grows(updates: int) -> None:
     for _ in range(2):
         assert states.write(StateBatch(4, 4, 0, 2), StateBatch(12, 13, 2, 1), start=4, count=8) == 0
         found = states.state
-        assert (found.start_offset, found.complete_count) == (10, 2)
+        assert (found.start_offset, found.complete_count) == (10, 0)
         assert found.batches == (StateBatch(12, 13, 2, 1),)
         before = states.state
         states.restart()

@@ -309,6 +309,10 @@ class BrokerConfig:
         config.dynamic, config.dynamic_defaults = own, defaults
         return config
 
+    def behaves_since(self, *numbers: int) -> bool:
+        """Return True if the broker behaves as this release of Kafka, such as 4, 4, or a newer one."""
+        return self.release is None or self.release.numbers >= numbers
+
     def __getitem__(self, name: str) -> Value:
         return parse(BROKER_KEYS[name], self.text(name))
 

@@ -44,6 +44,9 @@ class GroupHostSettings(Protocol):
     def text(self, name: str) -> str | None:
         """Return the text of a setting, or None if it is not set."""
 
+    def behaves_since(self, *numbers: int) -> bool:
+        """Return True if the broker behaves as this release of Kafka or a newer one."""
+
 
 class GroupHostMetadata(Protocol):
     """The metadata of the broker that groups use."""

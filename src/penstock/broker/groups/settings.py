@@ -88,6 +88,9 @@ class ShareGroupSettings(NamedTuple):
     max_size: int = 200
     initialize_retry_interval_ms: int = 30_000
     """The time after which an unanswered initialization of share partitions is requested again."""
+    knows_topics: bool = True
+    """True since Apache Kafka 4.4: a partition that is added to a topic of the group begins at offset 0, and
+    the departure of the last member is stored as an empty target assignment."""
 
 
 # --- streams groups (KIP-1071) ---------------------------------------------------------------------------

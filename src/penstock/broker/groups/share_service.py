@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from penstock.broker.groups.store import GroupStore
 
 
-NO_START = -1
-"""The start offset in a request that leaves the choice to the group's `share.auto.offset.reset`."""
-
-
 class Result(NamedTuple):
     """The result of a request for one partition or topic: an error code or NONE, and a message."""
 
@@ -74,6 +70,7 @@ class ShareGroupService:
             *self._settings.intervals(own),
             config.integer("group.share.max.size"),
             config.integer("group.share.initialize.retry.interval.ms"),
+            config.behaves_since(4, 4),
         )
 
     # --- heartbeats --------------------------------------------------------------------------------------
@@ -123,11 +120,10 @@ class ShareGroupService:
 
         def begin(timer: Any, at: float, at_ms: int) -> None:
             if self._is_here(group):
-                starts = dict.fromkeys(_partitions(asked.topics), NO_START)
                 self._send_initialize(
                     group.id,
                     asked.state_epoch,
-                    starts,
+                    asked.starts,
                     lambda results: self._initialized(store, group, results),
                 )
 
@@ -349,10 +345,6 @@ def _records() -> Any:
     from penstock.broker.groups.share import records
 
     return records
-
-
-def _partitions(topics: Topics) -> list[tuple[bytes, int]]:
-    return [(topic_id, index) for topic_id, each in topics.items() for index in sorted(each.partitions)]
 
 
 def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import Context
-from penstock.broker.groups.share_service import NO_START
+from penstock.broker.groups.share.group import NO_START
 from penstock.broker.handlers.share_groups import PATIENCE_S, late, open_group
 from penstock.broker.requests.later import Later
 from penstock.broker.requests.repetition import merged, once

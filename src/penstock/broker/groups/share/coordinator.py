@@ -103,10 +103,10 @@ class ShareGroupCoordinator:
                     f"Share group {group_id} not found." if makes_group else not_of_type(group_id, "share"),
                 )
             group = ShareGroup(group_id)
-        if beat.epoch == LEAVE_EPOCH:
-            draft = group.leave(beat.member_id, self._view)
-            return SharePlan(group, draft, ShareAnswer(beat.member_id, beat.epoch))
         settings = self.settings_of(group_id)
+        if beat.epoch == LEAVE_EPOCH:
+            draft = group.leave(beat.member_id, settings, self._view)
+            return SharePlan(group, draft, ShareAnswer(beat.member_id, beat.epoch))
         draft, answer, initialize = group.heartbeat(beat, settings, self._view, now_ms)
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
@@ -168,7 +168,7 @@ class ShareGroupCoordinator:
     def _fence(self, group_id: str, member_id: str) -> SharePlan:
         """Return the changes that remove a member whose session has expired."""
         group = self.groups[group_id]
-        return SharePlan(group, group.remove(member_id, self._view))
+        return SharePlan(group, group.remove(member_id, self.settings_of(group_id), self._view))
 
 
 def _problem(group_id: str, beat: ShareHeartbeat) -> str:

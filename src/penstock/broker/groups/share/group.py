@@ -2,11 +2,12 @@
 
 `ShareGroup` returns a draft with its decision. The group changes only when `accept` is called with the draft,
 after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and
-the records follow Apache Kafka 4.3.
+the records follow Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from penstock.broker.coordination import draft as drafts
@@ -64,11 +65,16 @@ class ShareAnswer(NamedTuple):
     assignment: frozenset[Partition] | None = None
 
 
+NO_START = -1
+"""The start offset in a request that leaves the choice to the group's `share.auto.offset.reset`."""
+
+
 class InitializeStates(NamedTuple):
-    """Share partitions whose states are to be initialized, with a state epoch."""
+    """Share partitions whose states are to be initialized, with a state epoch, and their start offsets."""
 
     state_epoch: int
     topics: Topics
+    starts: Mapping[Partition, int]
 
 
 class ShareGroup:
@@ -249,11 +255,16 @@ class ShareGroup:
         if not wanted:
             return None
         draft.make(SetInitialization(noted.begin(wanted)))
-        return InitializeStates(state.epoch, wanted)
+        starts = {
+            (topic_id, index): _start_of(topic_id, index, noted) if settings.knows_topics else NO_START
+            for topic_id, each in wanted.items()
+            for index in sorted(each.partitions)
+        }
+        return InitializeStates(state.epoch, wanted, starts)
 
     # --- leaving -----------------------------------------------------------------------------------------
 
-    def leave(self, member_id: str, view: TopicsView) -> Draft:
+    def leave(self, member_id: str, settings: ShareGroupSettings, view: TopicsView) -> Draft:
         """Return the changes that remove a leaving member.
 
         Raises:
@@ -261,14 +272,16 @@ class ShareGroup:
         """
         if member_id not in self.stored.members:
             raise self._unknown_member(member_id)
-        return self.remove(member_id, view)
+        return self.remove(member_id, settings, view)
 
-    def remove(self, member_id: str, view: TopicsView) -> Draft:
+    def remove(self, member_id: str, settings: ShareGroupSettings, view: TopicsView) -> Draft:
         """Return the changes that remove a member."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
         found = hash_of(draft.state.subscribed_topics(), view.topics)
         draft.make(SetEpoch((draft.state.epoch + 1, found)))
+        if settings.knows_topics and not draft.state.members:
+            draft.make(SetTargetEpoch((draft.state.epoch, NO_TIME)))
         return draft
 
     def _unknown_member(self, member_id: str) -> KafkaError:
@@ -304,6 +317,17 @@ class ShareGroup:
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return None, since a share group has no committed offsets that could expire."""
         return None
+
+
+def _start_of(topic_id: bytes, index: int, noted: ShareInitialization) -> int:
+    """Return the start offset of a new share partition: 0 if it was added to a topic of the group.
+
+    Otherwise a group that begins at the latest offsets would lose the first records of the partition. If only
+    an earlier initialization of this partition is repeated, the choice stays `NO_START`.
+    """
+    begun = noted.initializing.get(topic_id)
+    is_added = topic_id in noted.initialized or (begun is not None and index not in begun.partitions)
+    return 0 if is_added else NO_START
 
 
 def _next_beat_ms(state: ShareState, settings: ShareGroupSettings) -> int:

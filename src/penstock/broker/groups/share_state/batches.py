@@ -11,10 +11,6 @@ KEEPS_START = -1
 """The start offset of an update that does not change the stored start offset."""
 
 
-_DONE = (2, 4)
-"""The delivery states of records that are acknowledged or archived."""
-
-
 class StateBatch(NamedTuple):
     """A range of offsets, first to last, whose records have the same delivery state and count."""
 
@@ -53,11 +49,6 @@ def combine(
         else:
             found.append(StateBatch(start, end, batch.state, batch.deliveries))
     return (*kept[:first], *found, *kept[last:])
-
-
-def done_count(batches: Iterable[StateBatch]) -> int:
-    """Return how many records are acknowledged or archived."""
-    return sum(each.last_offset - each.first_offset + 1 for each in batches if each.state in _DONE)
 
 
 def _last(batch: StateBatch) -> int:

@@ -1,7 +1,8 @@
 """The decisions of the share coordinator about a request for one share partition (KIP-932).
 
 Pure functions of the stored state of the partition: they return the change to be stored, or raise the error
-to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.3.
+to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.4, or 4.3 if the broker
+plays an older release.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine, done_count
+from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, combine
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import (
     NO_COUNT,
@@ -26,7 +27,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 FIRST_LEADER_EPOCH = 0
 
 ANY_EPOCH = -1
-"""The epoch in a request that is valid for every stored epoch."""
+"""The epoch in a request that is valid for every stored epoch, before Apache Kafka 4.4."""
 
 NOTHING = SharePartitionState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
 """The summary of a share partition that has no state."""
@@ -48,12 +49,16 @@ class WrittenShareState(NamedTuple):
 class ShareCoordinator:
     """Decides about requests for share partitions. `updates_max` returns the most updates between snapshots.
 
-    `has_partition` looks up a partition in the metadata.
+    `has_partition` looks up a partition in the metadata. Without `needs_epochs`, as before Apache Kafka 4.4,
+    a request may leave out its epochs (`ANY_EPOCH`).
     """
 
-    def __init__(self, updates_max: Callable[[], int], has_partition: HasPartition) -> None:
+    def __init__(
+        self, updates_max: Callable[[], int], has_partition: HasPartition, *, needs_epochs: bool = True
+    ) -> None:
         self._updates_max = updates_max
         self._has_partition = has_partition
+        self._needs_epochs = needs_epochs
 
     def initialize(
         self, states: ShareStates, key: ShareKey, state_epoch: int, start_offset: int, now_ms: int
@@ -64,6 +69,7 @@ class ShareCoordinator:
             KafkaError: INVALID_REQUEST (42), FENCED_STATE_EPOCH (124) or UNKNOWN_TOPIC_OR_PARTITION (3).
         """
         _check_number(key)
+        self._check_epoch("state", state_epoch)
         entry = states.entries.get(key)
         if entry is not None and state_epoch < entry.state_epoch:
             raise _fenced_state(key, state_epoch, entry)
@@ -90,6 +96,7 @@ class ShareCoordinator:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74) or UNKNOWN_TOPIC_OR_PARTITION (3).
         """
         _check_number(key)
+        self._check_epoch("leader", leader_epoch)
         entry = _initialized(states, key, "Read")
         _check_leader(key, leader_epoch, entry)
         self._check_topic(key)
@@ -107,13 +114,15 @@ class ShareCoordinator:
         The start offset never decreases. If a leader's write was stored, but answered with an error because
         the coordinator moved, the leader's next write has an earlier start offset. The states between the two
         offsets are no longer stored, so accepting it would make the next leader deliver those records again.
-        Apache Kafka accepts it.
+        Apache Kafka before 4.4 accepts it.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74), FENCED_STATE_EPOCH (124) or
                 UNKNOWN_TOPIC_OR_PARTITION (3).
         """
         _check_number(key)
+        self._check_epoch("leader", written.leader_epoch)
+        self._check_epoch("state", written.state_epoch)
         entry = _initialized(states, key, "Write")
         _check_leader(key, written.leader_epoch, entry)
         if written.state_epoch != ANY_EPOCH and written.state_epoch < entry.state_epoch:
@@ -126,10 +135,7 @@ class ShareCoordinator:
                     f"a range of records from {batch.first_offset} to {batch.last_offset}",
                 )
         state = entry.state
-        start_offset, complete_count = written.start_offset, written.complete_count
-        if KEEPS_START < start_offset < state.start_offset:
-            start_offset = state.start_offset
-            complete_count = done_count(combine(state.batches, written.batches, start_offset))
+        start_offset, complete_count = self._progress(state, written)
         if entry.updates < self._updates_max():
             batches = combine((), written.batches, start_offset)
             epochs = state.snapshot_epoch, state.leader_epoch
@@ -146,6 +152,15 @@ class ShareCoordinator:
                 batches=combine(state.batches, written.batches, start_offset),
             ),
         )
+
+    def _progress(self, state: SharePartitionState, written: WrittenShareState) -> tuple[int, int]:
+        """Return the start offset after a write, and the number of records done beyond it."""
+        start_offset, complete_count = written.start_offset, written.complete_count
+        if start_offset < state.start_offset and (self._needs_epochs or start_offset != KEEPS_START):
+            return state.start_offset, state.complete_count
+        if start_offset == state.start_offset and self._needs_epochs:
+            complete_count = max(complete_count, state.complete_count)
+        return start_offset, complete_count
 
     def delete(self, states: ShareStates, key: ShareKey) -> ShareStateChange | None:
         """Handle DeleteShareGroupState; return the change that removes the state, or None if there is none.
@@ -167,6 +182,10 @@ class ShareCoordinator:
         self._check_topic(key)
         entry = states.entries.get(key)
         return NOTHING if entry is None else entry.state
+
+    def _check_epoch(self, kind: str, epoch: int) -> None:
+        if self._needs_epochs and epoch < 0:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"The {kind} epoch cannot be a negative number.")
 
     def _check_topic(self, key: ShareKey) -> None:
         if not self._has_partition(key.topic_id, key.partition):

@@ -81,6 +81,7 @@ class ShareStateService:
         self.coordinator = ShareCoordinator(
             lambda: host.config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
             self._has_partition,
+            needs_epochs=host.config.behaves_since(4, 4),
         )
         host.kept.add("share states", lambda: sum(each.size_bytes for each in self.loaded.states))
         now = host.clock.monotonic()
