@@ -37,6 +37,8 @@ GROUP_VALUES = (
     ("share.delivery.count.limit", ("1", "2", "10", "11")),
     ("share.partition.max.record.locks", ("99", "100", "10000", "10001")),
     ("share.renew.acknowledge.enable", ("false", "x")),
+    ("errors.deadletterqueue.copy.record.enable", ("true", "x")),
+    ("errors.deadletterqueue.topic.name", ("dlq.a", "__a", "other", "a b", "")),
     ("share.assignment.interval.ms", ("15000", "15001")),
     ("streams.session.timeout.ms", ("44999", "60001")),
     ("streams.heartbeat.interval.ms", ("4999", "15001")),

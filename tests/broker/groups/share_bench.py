@@ -9,6 +9,7 @@ from broker.bench_node import NOW_MS, ask, make_node, make_topic
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
 from penstock.clock import ManualClock
 from penstock.log.segments.salvage import sound_batches
+from penstock.broker.requests.purgatory import Wait
 from penstock.protocol import messages
 from penstock.protocol.messages import alter_share_group_offsets_request as alter
 from penstock.protocol.messages import delete_share_group_offsets_request as delete
@@ -91,8 +92,11 @@ class ShareBench:
     def describe(self, group: str = "g") -> Any:
         return ask(self.node, ShareGroupDescribeRequest(group_ids=[group]), 1).groups[0]
 
-    def delete_group(self, group: str = "g") -> int:
+    def delete_group(self, group: str = "g") -> int | None:
+        """Delete a group; return the error code, or None while the share coordinator has not answered."""
         response = ask(self.node, DeleteGroupsRequest(groups_names=[group]), 2)
+        if isinstance(response, Wait):
+            return None
         code: int = response.results[0].error_code
         return code
 

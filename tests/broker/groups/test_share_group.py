@@ -196,7 +196,9 @@ def test_the_last_member_leaves_an_empty_assignment() -> None:
         bench.beat("a", -1)
         bench.beat("b", -1)
         joined = bench.join("c")
-        assert [each for topic in joined.assignment.topic_partitions for each in topic.partitions] == partitions
+        assert [
+            each for topic in joined.assignment.topic_partitions for each in topic.partitions
+        ] == partitions
 
 
 def test_a_deleted_topic_is_given_up_and_forgotten() -> None:

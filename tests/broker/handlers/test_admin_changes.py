@@ -383,7 +383,7 @@ def test_features() -> None:
         assert (unknown.error_code, unknown.results) == (95, [])
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     both = [("metadata.version", 25), ("transaction.version", 2)]
-    groups = [("group.version", 1), ("share.version", 1), ("streams.version", 1)]
+    groups = [("group.version", 1), ("share.version", 2), ("streams.version", 1)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
     supported = [*both, ("eligible.leader.replicas.version", 1), *groups, ("kraft.version", 1)]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported
@@ -396,6 +396,9 @@ def test_features() -> None:
         as_release = Node(config, MemoryStore(config.node_id, clock), clock)
         told = ask(as_release, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
         assert ("kraft.version" in {f.name for f in told.supported_features}) is is_listed
+        shares = [each.max_version for each in told.supported_features if each.name == "share.version"]
+        final = [each.max_version_level for each in told.finalized_features if each.name == "share.version"]
+        assert shares == final == ([1] if release == "4.3" else [])
 
 
 def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() -> None:
@@ -414,9 +417,10 @@ UPDATES: list[tuple[str, dict[str, int], list[tuple[int, int, str]]]] = [
     # The release whose level the metadata have; then levels, upgrade types, and what is wrong with them.
     (
         "4.0",
-        {"share.version": 1},
-        [(1, 0, NO_KIND), (1, 4, NO_KIND), (1, 1, ""), (1, 2, ""), (0, 1, DOWN), (2, 1, OTHER_LEVELS),
-         (-1, 2, OTHER_LEVELS), (0, 2, ""), (0, 1, ""), (1, 2, UP), (1, 3, UP), (1, 1, ""), (0, 3, "")],
+        {"share.version": 2},
+        [(2, 0, NO_KIND), (2, 4, NO_KIND), (2, 1, ""), (2, 2, ""), (1, 1, DOWN), (3, 1, OTHER_LEVELS),
+         (-1, 2, OTHER_LEVELS), (1, 2, ""), (1, 1, ""), (2, 2, UP), (0, 2, ""), (1, 3, UP), (2, 1, ""),
+         (0, 3, "")],
     ),
     (
         "4.0",
@@ -449,7 +453,7 @@ def test_levels_of_features_go_up_and_down_as_the_upgrade_type_says(
             assert answer.error_code == (95 if wrong else 0), (wanted, kind, answer)
             assert wrong in (answer.error_message or ""), (wanted, kind, answer)
         level = level if wrong else wanted
-        default = 1 if feature == "share.version" else 0
+        default = 2 if feature == "share.version" else 0
         assert node.cluster.features.get(feature, default) == level, (wanted, kind)
 
 

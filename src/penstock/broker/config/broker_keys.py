@@ -273,6 +273,18 @@ _SHARE_KEYS = (
 
 _LOCKED_KEYS = (
     broker_key(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        BOOLEAN,
+        "false",
+        "Whether the dead letter topic of a share group is created when its first record is written.",
+    ),
+    broker_key(
+        "errors.deadletterqueue.topic.name.prefix",
+        STRING,
+        "dlq.",
+        "With what the names of dead letter topics of share groups begin; empty allows all names.",
+    ),
+    broker_key(
         "group.share.delivery.count.limit",
         INT,
         "5",
@@ -730,6 +742,8 @@ DYNAMIC_KEYS = frozenset(
     for name, key in TOPIC_KEYS.items()
     if key.synonyms and name != "message.format.version"
 ) | {
+    "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.topic.name.prefix",
     "group.consumer.assignment.interval.ms",
     "group.share.assignment.interval.ms",
     "group.streams.assignment.interval.ms",

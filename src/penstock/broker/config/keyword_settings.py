@@ -53,6 +53,12 @@ class BrokerSettings(TypedDict, total=False):
     """Replication factor of topics that name none. Default: 1."""
     delete_topic_enable: bool
     """Whether topics can be deleted. Default: true."""
+    errors_deadletterqueue_auto_create_topics_enable: bool
+    """Whether the dead letter topic of a share group is created when its first record is written.
+    Default: false."""
+    errors_deadletterqueue_topic_name_prefix: str
+    """With what the names of dead letter topics of share groups begin; empty allows all names. Default:
+    dlq.."""
     fetch_max_bytes: int
     """Most bytes one Fetch answer carries. Default: 57671680."""
     group_consumer_assignment_interval_ms: int

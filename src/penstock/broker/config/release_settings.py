@@ -22,6 +22,7 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("remote.log.copy.disable", (3, 9), ()),
     ("remote.log.delete.on.disable", (3, 9), ()),
     ("internal.segment.bytes", (4, 1), ()),
+    ("errors.deadletterqueue.group.enable", (4, 4), ()),
     ("max.decompressed.message.bytes", (4, 4), ()),
     ("remote.copy.lag.bytes", (4, 4), ()),
     ("remote.copy.lag.ms", (4, 4), ()),
@@ -30,6 +31,8 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
 
 _BROKER_SETTINGS_SINCE_4 = frozenset(
     (
+        "errors.deadletterqueue.auto.create.topics.enable",
+        "errors.deadletterqueue.topic.name.prefix",
         *(f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")),
         "group.consumer.migration.policy",
         *(

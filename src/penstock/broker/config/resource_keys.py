@@ -30,6 +30,12 @@ from penstock.protocol.field_values import GROUP_RESOURCE, METRICS_RESOURCE
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
+"""The setting of a share group with the name of its dead letter topic (KIP-1191); empty for none."""
+
+DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
+"""The setting of a share group that copies key and value of records into its dead letter topic."""
+
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
 
 
@@ -111,6 +117,18 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
             _internal("streams.num.warmup.replicas", "No effect: no assignor warms tasks up.", 0),
             _own(_TAGS, "Keys of the client tags that members must have.", type_=LIST),
             _internal("streams.task.offset.interval.ms", "How often members report task offsets.", 1),
+            _own(
+                DEAD_LETTER_COPIES,
+                "Whether a dead letter has the key and the value of the record.",
+                type_=BOOLEAN,
+                default="false",
+            ),
+            _own(
+                DEAD_LETTER_TOPIC,
+                "The topic for records that are rejected or delivered too often; none if it is empty.",
+                type_=STRING,
+                default="",
+            ),
         ),
     ),
 )
@@ -272,6 +290,8 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
             f"{_ASSIGNOR} '{texts[_ASSIGNOR]}' is not a registered task assignor. "
             f"Registered assignors are: [{', '.join(assignors)}]."
         )
+    if texts.get(DEAD_LETTER_TOPIC, "").startswith("__"):
+        raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
     for name, text in texts.items():
         if keys[name].type == INT:
             kind, _, rest = name.partition(".")

@@ -106,6 +106,12 @@ TOPIC_KEYS = table(
         at_least=0,
     ),
     _topic(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        "false",
+        "Whether share groups may use the topic as their dead letter topic (KIP-1191).",
+    ),
+    _topic(
         "file.delete.delay.ms",
         LONG,
         "60000",

@@ -20,6 +20,7 @@ from penstock.broker.metadata.image import (
     METADATA_VERSION,
     ON_UNLESS_NAMED,
     OTHER_FEATURES,
+    SHARE_FEATURE,
 )
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
@@ -35,6 +36,7 @@ from penstock.protocol.since import API_VERSIONS_CLUSTER_ID_SINCE, API_VERSIONS_
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
+    from penstock.broker.requests.release_profiles import Profile
 
 FEATURES_SINCE = 3
 
@@ -90,16 +92,13 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
     """Add the supported levels of features, and the finalized ones of the cluster (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
-    has_transaction_version = profile is None or profile.transaction_level > 0
     if profile is not None:
         high = profile.metadata_level
         low = 1 if profile.numbers < (4, 0) else low
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
-    others = dict(OTHER_FEATURES) if has_transaction_version else {}
-    if profile is not None and profile.numbers < SHARES_SINCE:
-        others = {name: level for name, level in others.items() if name not in ON_UNLESS_NAMED}
+    others = other_features(profile)
     if context.version >= LOWEST_0_SINCE:
         voters = (
             {KRAFT_FEATURE: KRAFT_VERSION}
@@ -111,14 +110,26 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
             for name, level in (others | voters).items()
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
-    levels = {name: min(level, high) for name, level in cluster.features.items()}
+    levels = {name: min(level, others.get(name, high)) for name, level in cluster.features.items()}
     for name, level in ON_UNLESS_NAMED.items():
-        levels.setdefault(name, level)
+        levels.setdefault(name, others.get(name, level))
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels.items()
         if name == METADATA_FEATURE or (name in others and level > 0)
     ]
+
+
+def other_features(profile: Profile | None) -> dict[str, int]:
+    """Return the features beside `metadata.version` that a release has, with their highest levels."""
+    if profile is None:
+        return dict(OTHER_FEATURES)
+    if not profile.transaction_level:
+        return {}
+    others = {name: level for name, level in OTHER_FEATURES.items() if name not in ON_UNLESS_NAMED}
+    if profile.share_level:
+        others |= ON_UNLESS_NAMED | {SHARE_FEATURE: profile.share_level}
+    return others
 
 
 def _entry(route: Route) -> ApiVersion:

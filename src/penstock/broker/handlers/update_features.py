@@ -3,8 +3,8 @@
 v0 allows downgrades by a flag, v1 by an upgrade type, and may only validate; v2 has no results for single
 features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. A
 lower level needs a downgrade, a higher one an upgrade. One level of `metadata.version` is accepted beside the
-present one; `transaction.version` may be 0 to 2, `eligible.leader.replicas.version`, `group.version`,
-`share.version` and `streams.version` 0 or 1.
+present one; `transaction.version` and `share.version` may be 0 to 2, `eligible.leader.replicas.version`,
+`group.version` and `streams.version` 0 or 1. A release profile has the levels of its release.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
+from penstock.broker.handlers.api_versions import other_features
 from penstock.broker.metadata.image import (
     ELR_FEATURE,
     KRAFT_FEATURE,
     METADATA_FEATURE,
     METADATA_VERSION,
     ON_UNLESS_NAMED,
-    OTHER_FEATURES,
     metadata_level,
 )
 from penstock.broker.metadata.metadata_log import ELIGIBLE_REPLICAS_SINCE
@@ -88,7 +88,8 @@ def _check(update: FeatureUpdateKey, times: int, context: Context[ServingNode]) 
     name, level = update.feature, update.max_version_level
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, f"feature {name!r} is named more than once")
-    why = _why_invalid(name, level, _kind(update, context.version), context.node.cluster.features)
+    node, kind = context.node, _kind(update, context.version)
+    why = _why_invalid(name, level, kind, node.cluster.features, other_features(node.profile))
     if why is not None:
         raise error_for(
             ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {why}"
@@ -102,13 +103,19 @@ def _kind(update: FeatureUpdateKey, version: int) -> int:
     return DOWNGRADES[0] if update.allow_downgrade else UPGRADE
 
 
-def _why_invalid(name: str, level: int, kind: int, features: Mapping[str, int]) -> str | None:
-    """Return the reason why a feature cannot be set to a level, or None if it can."""
+def _why_invalid(
+    name: str, level: int, kind: int, features: Mapping[str, int], others: Mapping[str, int]
+) -> str | None:
+    """Return the reason why a feature cannot be set to a level, or None if it can.
+
+    `others` are the features beside `metadata.version`, with their highest levels.
+    """
     if kind != UPGRADE and kind not in DOWNGRADES:
         return "The controller does not support the given upgrade type."
     is_metadata = name == METADATA_FEATURE
-    present = metadata_level(features) if is_metadata else features.get(name, ON_UNLESS_NAMED.get(name, 0))
-    supported = {present, METADATA_VERSION} if is_metadata else range(OTHER_FEATURES.get(name, -1) + 1)
+    first = others.get(name, 0) if name in ON_UNLESS_NAMED else 0
+    present = metadata_level(features) if is_metadata else features.get(name, first)
+    supported = {present, METADATA_VERSION} if is_metadata else range(others.get(name, -1) + 1)
     if name == KRAFT_FEATURE:
         return None if level == 0 else "The quorum has one voter, which stays: the level is 0."
     if level not in supported:
@@ -116,7 +123,7 @@ def _why_invalid(name: str, level: int, kind: int, features: Mapping[str, int]) 
             return f"This broker supports {METADATA_FEATURE} {METADATA_VERSION} only."
         if not supported:
             return "This broker does not support this feature."
-        return f"This broker supports the levels 0 to {OTHER_FEATURES[name]} of it."
+        return f"This broker supports the levels 0 to {others[name]} of it."
     if level < present and kind == UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or"

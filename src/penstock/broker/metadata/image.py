@@ -62,9 +62,10 @@ GROUP_VERSION = 1
 
 SHARE_FEATURE = "share.version"
 
-SHARE_VERSION = 1
-"""The level of `share.version` with share groups (KIP-932). A cluster whose metadata do not contain the
-feature has share groups, too: Apache Kafka 4.0 and 4.1 do not start if metadata contain it."""
+SHARE_VERSION = 2
+"""The level of `share.version` with share groups (KIP-932) and their dead letter queues (KIP-1191). A cluster
+whose metadata do not contain the feature has both, too: Apache Kafka 4.0 and 4.1 do not start if metadata
+contain it. Level 1 has no dead letter queues."""
 
 STREAMS_FEATURE = "streams.version"
 

@@ -45,6 +45,9 @@ OTHER_FEATURES_SINCE = 25
 SHARE_SINCE = 28
 """4.2-IV0: the level from which on new directories have the feature of share groups."""
 
+DEAD_LETTERS_SINCE = 31
+"""4.4-IV0: the level from which on share groups in new directories have dead letter queues."""
+
 STREAMS_SINCE = 29
 """4.2-IV1: the level from which on new directories have the feature of streams groups."""
 
@@ -74,7 +77,7 @@ def features_at(level: int) -> dict[str, int]:
     if level >= OTHER_FEATURES_SINCE:
         found |= {TRANSACTION_FEATURE: TRANSACTION_VERSION, GROUP_FEATURE: GROUP_VERSION}
     if level >= SHARE_SINCE:
-        found[SHARE_FEATURE] = SHARE_VERSION
+        found[SHARE_FEATURE] = SHARE_VERSION if level >= DEAD_LETTERS_SINCE else 1
     if level >= STREAMS_SINCE:
         found[STREAMS_FEATURE] = STREAMS_VERSION
     return found

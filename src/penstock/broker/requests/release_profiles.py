@@ -79,6 +79,8 @@ class Profile:
         """The highest level of `metadata.version` of the release; 0 for releases with ZooKeeper."""
         self.transaction_level = 2 if numbers >= (4, 0) else 0
         """The highest level of `transaction.version` of the release; 0 before KIP-890."""
+        self.share_level = 0 if numbers < (4, 2) else 1 if numbers < (4, 4) else 2
+        """The highest level of `share.version` of the release; 1 before KIP-1191, 0 where it is a preview."""
 
     @property
     def name(self) -> str:
