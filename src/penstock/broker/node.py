@@ -32,7 +32,10 @@ from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, StorageError
-from penstock.records.compression.codecs import UnpackLimits
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.field_values import ALL_REPLICAS
+from penstock.protocol.since import PRODUCE_MAGIC_2_SINCE
+from penstock.records.compression.codecs import UnpackBudget, UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.broker.client_metrics.service import ClientMetrics
@@ -66,6 +69,9 @@ if TYPE_CHECKING:
 
         def leader_of(self, topic: str, index: int) -> Node:
             """Return the node that leads a partition."""
+
+        def append_at_leader(self, topic: str, index: int, batch: bytes, done: Callable[[int], None]) -> None:
+            """Append a batch to a partition at its leader; `done` is called once with the result."""
 
 
 logger = logger_named("penstock.broker")
@@ -277,6 +283,35 @@ class Node:
         """
         leader = self if self.membership is None else self.membership.leader_of(topic, index)
         return leader.cluster.topic(topic).partition(index).high_watermark
+
+    def append_at_leader(self, topic: str, index: int, batch: bytes, done: Callable[[int], None]) -> None:
+        """Append a batch to a partition at its leader, on this or another node, with acks=all.
+
+        `done` is called once, now or later: with 0 once the in-sync replicas have the records, or with an
+        error code.
+
+        Raises:
+            KafkaError, StorageError, UnpackLimitError: the records have not been appended, and `done` will
+                not be called.
+        """
+        if self.membership is None:
+            self.append_here(topic, index, batch)
+            done(ErrorCode.NONE)
+        else:
+            self.membership.append_at_leader(topic, index, batch, done)
+
+    def append_here(self, topic: str, index: int, batch: bytes) -> Partition:
+        """Append a batch to a partition that this node leads, for a broker of the cluster.
+
+        Raises:
+            KafkaError, StorageError, UnpackLimitError: the records have not been appended.
+        """
+        partition = self.cluster.topic(topic).partition(index)
+        budget = UnpackBudget(2 * len(batch) + (1 << 16), 1 << 16)
+        records, version = memoryview(bytearray(batch)), PRODUCE_MAGIC_2_SINCE
+        partition.append(records, version, self.clock.now_ms(), budget, acks=ALL_REPLICAS)
+        self.purgatory.notify(partition, len(batch))
+        return partition
 
     @property
     def groups_if_used(self) -> GroupService | None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from broker.bench_node import NOW_MS, ask, make_node, make_topic
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
+from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.log.segments.salvage import sound_batches
-from penstock.broker.requests.purgatory import Wait
 from penstock.protocol import messages
 from penstock.protocol.messages import alter_share_group_offsets_request as alter
 from penstock.protocol.messages import delete_share_group_offsets_request as delete

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.broker.groups.share_state.batches import StateBatch
-from penstock.broker.groups.share_state.coordinator import ANY_EPOCH, ShareCoordinator, WrittenShareState
+from penstock.broker.groups.share_state.coordinator import ShareCoordinator, WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import ShareStates
 from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
@@ -48,7 +48,7 @@ class Coordinator:
 
     def write(self, write: Write) -> None:
         batches = tuple(StateBatch(*each) for each in write.states if each.last >= write.start_offset)
-        written = WrittenShareState(ANY_EPOCH, ANY_EPOCH, write.start_offset, write.done_count, batches)
+        written = WrittenShareState(0, 0, write.start_offset, write.done_count, batches)
         self._states.apply(self._rules.write(self._states, KEY, written, 0), 0)
 
     def read(self) -> tuple[int, list[Stored]]:

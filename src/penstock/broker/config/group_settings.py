@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
+"""The setting of a share group with the name of its dead letter topic (KIP-1191); empty for none."""
+
+DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
+"""The setting of a share group that copies key and value of records into its dead letter topic."""
+
 
 class NumericSettings(Protocol):
     """The numeric settings of a broker."""

@@ -21,6 +21,7 @@ from penstock.broker.config.definition import (
     ConfigKey,
     table,
 )
+from penstock.broker.config.group_settings import DEAD_LETTER_COPIES, DEAD_LETTER_TOPIC
 from penstock.broker.config.inert_keys import UNKNOWN, broker_setting
 from penstock.broker.config.values import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
 from penstock.errors import ConfigError
@@ -29,12 +30,6 @@ from penstock.protocol.field_values import GROUP_RESOURCE, METRICS_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-
-DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-"""The setting of a share group with the name of its dead letter topic (KIP-1191); empty for none."""
-
-DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
-"""The setting of a share group that copies key and value of records into its dead letter topic."""
 
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
 

@@ -67,6 +67,9 @@ SHARE_VERSION = 2
 whose metadata do not contain the feature has both, too: Apache Kafka 4.0 and 4.1 do not start if metadata
 contain it. Level 1 has no dead letter queues."""
 
+DEAD_LETTERS_LEVEL = 2
+"""The first level of `share.version` with dead letter queues."""
+
 STREAMS_FEATURE = "streams.version"
 
 STREAMS_VERSION = 1

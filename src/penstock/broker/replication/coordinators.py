@@ -8,6 +8,7 @@ another node does. Coordinators reach partitions and coordinators on other nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import (
@@ -17,6 +18,7 @@ from penstock.broker.partitions.internal_topics import (
 )
 from penstock.broker.replication.commitment import Commitment, call_when_committed
 from penstock.broker.replication.share_requests import SharedRequest
+from penstock.broker.requests.purgatory import Wait
 from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
     from penstock.broker.transactions.outbox import Markers
     from penstock.broker.transactions.service import TransactionService
     from penstock.broker.transactions.transaction import TopicPartition
+
+
+APPEND_PATIENCE_S = 30.0
+"""The seconds within which the in-sync replicas must have a batch that one node appends at another."""
+
+APPEND_LOOK_S = 0.5
+"""The seconds until such a batch is looked at without a notification: its leader may have stopped."""
 
 
 class Peers(Protocol):
@@ -99,6 +108,37 @@ class ClusterCoordinators:
                 ErrorCode.LEADER_NOT_AVAILABLE, f"the leader of {topic}-{index} cannot be reached"
             )
         return there
+
+    def append_at_leader(self, topic: str, index: int, batch: bytes, done: Callable[[int], None]) -> None:
+        """Append a batch to a partition at its leader; `done` gets 0 once the in-sync replicas have it.
+
+        Otherwise it gets NOT_LEADER_OR_FOLLOWER (6) or REQUEST_TIMED_OUT (7): the records may be lost.
+
+        Raises:
+            KafkaError, StorageError, UnpackLimitError: the records have not been appended.
+        """
+        leader, node = self.leader_of(topic, index), self.node
+        commitment = Commitment(leader.append_here(topic, index, batch))
+        deadline = node.clock.monotonic() + APPEND_PATIENCE_S
+        watch: DelayedOperation | None = None
+
+        def look() -> None:
+            nonlocal watch
+            if watch is not None:
+                leader.purgatory.cancel(watch)
+            now = node.clock.monotonic()
+            if commitment.is_committed:
+                done(ErrorCode.NONE)
+            elif commitment.is_lost:
+                done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif now >= deadline:
+                done(ErrorCode.REQUEST_TIMED_OUT)
+            else:
+                wake = partial(node.purgatory.notify, look)
+                watch = call_when_committed(leader, commitment.partition, node, wake)
+                node.purgatory.park(Wait((look,), min(now + APPEND_LOOK_S, deadline)), look)
+
+        look()
 
     # --- as `Moves` of the member ------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.coordination.timers import Timer
 from penstock.broker.requests.purgatory import Wait
+from penstock.broker.sharing.dead_letters import DeadLetterHost, DeadLetters
 from penstock.broker.sharing.runs import RecordState
 from penstock.broker.sharing.settings import EARLIEST, SharingSettings, duration_ms
 from penstock.broker.sharing.share_partition import DeliveryChange, SharePartition, Stored, Write
@@ -24,11 +25,10 @@ from penstock.records.compression.codecs import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.broker.sharing.acknowledgements import Acknowledged
+    from penstock.broker.sharing.dead_records import DeadRange
     from penstock.broker.sharing.persister import SharePersister
-    from penstock.clock import Clock
-    from penstock.common.failures import Failures, LimitedLog
     from penstock.protocol.messages.read_share_group_state_response import ReadShareGroupStateResponse
     from penstock.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 
@@ -72,17 +72,9 @@ class SharePartitionKey(NamedTuple):
     partition: int
 
 
-class LedPartitionHost(Protocol):
+class LedPartitionHost(DeadLetterHost, Protocol):
     """The parts of the broker and of the share service that a share partition needs."""
 
-    @property
-    def purgatory(self) -> Purgatory: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def failures(self) -> Failures: ...
-    @property
-    def limited_log(self) -> LimitedLog: ...
     @property
     def share_persister(self) -> SharePersister | None: ...
 
@@ -122,6 +114,7 @@ class LedPartition:
         self._retry: DelayedOperation | None = None
         self._is_storing = False
         self._is_reading = False
+        self._letters: DeadLetters | None = None
 
     def __repr__(self) -> str:
         return f"<LedPartition {self.key.group_id} {self.partition!r}>"
@@ -129,7 +122,8 @@ class LedPartition:
     @property
     def size_bytes(self) -> int:
         """Return the approximate memory that the share partition uses."""
-        return LED_BYTES + (RUN_BYTES * len(self.share.window.runs) if self.share is not None else 0)
+        letters = 0 if self._letters is None else self._letters.size_bytes
+        return LED_BYTES + letters + (RUN_BYTES * len(self.share.window.runs) if self.share else 0)
 
     @property
     def is_current(self) -> bool:
@@ -162,6 +156,8 @@ class LedPartition:
             self._host.purgatory.cancel(self._retry)
         if self.share is not None:
             self.share.give_up(code)
+        if self._letters is not None:
+            self._letters.end()
         self._ended(self)
         self.wake()
 
@@ -220,6 +216,9 @@ class LedPartition:
                     self.wake()
                     return
                 self.share.give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                if self._letters is not None:
+                    self._letters.end()
+                    self._letters = None
             self._state_epoch = found.state_epoch
             is_stored = found.start_offset >= 0
             start = found.start_offset if is_stored else self._first_offset()
@@ -231,6 +230,7 @@ class LedPartition:
             ]
             share = SharePartition(start, stored, is_stored=is_stored)
             share.archive_below(self.partition.log_start_offset)
+            share.resume_dead(self._settings())
         except KafkaError as error:
             self.end(error.code)
             return
@@ -244,6 +244,7 @@ class LedPartition:
             self.end(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self.share = share
+        self._write_dead(share)
         self.wake()
 
     def _first_offset(self) -> int:
@@ -378,4 +379,24 @@ class LedPartition:
             return
         share.written(write, ErrorCode.COORDINATOR_NOT_AVAILABLE if code in _AGAIN else code)
         self.wake()
+        self._write_dead(share)
         self.store()
+
+    # --- dead letters ------------------------------------------------------------------------------------
+
+    def _write_dead(self, share: SharePartition) -> None:
+        """Write dead letters for the records of `share` that need one by now; later they are archived."""
+        dead = share.take_dead()
+        if not dead:
+            return
+        if self._letters is None:
+
+            def archive(ranges: Sequence[DeadRange]) -> None:
+                share.archive_dead(ranges)
+                self.store()
+                self.wake()
+
+            self._letters = DeadLetters(
+                self.key.group_id, self.partition, self._host, self._settings, archive
+            )
+        self._letters.add(dead)

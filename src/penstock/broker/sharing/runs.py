@@ -21,11 +21,14 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """The record is not delivered again; its dead letter is still to be written."""
     ARCHIVED = 4
 
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+ARCHIVING = RecordState.ARCHIVING
 
 DONE = (ACKNOWLEDGED, ARCHIVED)
 """The final states of a record."""

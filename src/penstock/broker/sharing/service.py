@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.group_settings import NumericSettings
 from penstock.broker.coordination.alarm import Alarm
 from penstock.broker.coordination.timers import NEVER, Timer, Timers
-from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, SharePartitionKey
+from penstock.broker.metadata.image import DEAD_LETTERS_LEVEL, share_level
+from penstock.broker.sharing.dead_letters import DeadLetterMetadata, DeadLetterSettings
+from penstock.broker.sharing.led_partition import (
+    LED_BYTES,
+    LedPartition,
+    LedPartitionHost,
+    SharePartitionKey,
+)
 from penstock.broker.sharing.sessions import (
     MemberKey,
     OwnedShareSessions,
@@ -27,20 +33,24 @@ from penstock.protocol.field_values import GROUP_RESOURCE
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
-    from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import Purgatory
     from penstock.broker.session import Session
-    from penstock.broker.sharing.persister import SharePersister
-    from penstock.clock import Clock
-    from penstock.common.failures import Failures, LimitedLog
 
 IDLE_S = 300.0
 """The time, in seconds, for which a share partition without fetches stays in memory."""
 
 
-class ShareHostMetadata(Protocol):
+class ShareHostSettings(DeadLetterSettings, Protocol):
+    """The settings of the broker that share groups need."""
+
+    def behaves_since(self, *numbers: int) -> bool:
+        """Return True if the broker behaves as this release of Kafka or a newer one."""
+
+
+class ShareHostMetadata(DeadLetterMetadata, Protocol):
     """The metadata of the broker that share groups need."""
 
+    @property
+    def features(self) -> Mapping[str, int]: ...
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
@@ -52,25 +62,13 @@ class ShareHostMetadata(Protocol):
         """
 
 
-class ShareHost(Protocol):
+class ShareHost(LedPartitionHost, Protocol):
     """The parts of the broker that share groups need."""
 
     @property
-    def config(self) -> NumericSettings: ...
-    @property
-    def clock(self) -> Clock: ...
+    def config(self) -> ShareHostSettings: ...
     @property
     def cluster(self) -> ShareHostMetadata: ...
-    @property
-    def purgatory(self) -> Purgatory: ...
-    @property
-    def failures(self) -> Failures: ...
-    @property
-    def limited_log(self) -> LimitedLog: ...
-    @property
-    def kept(self) -> KeptState: ...
-    @property
-    def share_persister(self) -> SharePersister | None: ...
 
 
 class ShareService:
@@ -91,7 +89,11 @@ class ShareService:
     def settings_of(self, group_id: str) -> SharingSettings:
         """Return the settings of a group: its own, or else the broker's."""
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
-        return settings_of(own, self._host.config)
+        host = self._host
+        has_dead_letters = share_level(host.cluster.features) >= DEAD_LETTERS_LEVEL
+        return settings_of(
+            own, host.config, has_dead_letters=has_dead_letters and host.config.behaves_since(4, 4)
+        )
 
     # --- partitions --------------------------------------------------------------------------------------
 

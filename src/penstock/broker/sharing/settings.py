@@ -6,7 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.broker.config.group_settings import NumericSettings, group_setting
+from penstock.broker.config.group_settings import (
+    DEAD_LETTER_COPIES,
+    DEAD_LETTER_TOPIC,
+    NumericSettings,
+    group_setting,
+)
 
 LATEST, EARLIEST = "latest", "earliest"
 
@@ -32,11 +37,18 @@ class SharingSettings(NamedTuple):
     """True if `share.isolation.level` is read_committed."""
     renews: bool = True
     """`share.renew.acknowledge.enable`: True if members may renew locks."""
+    dead_letter_topic: str = ""
+    """`errors.deadletterqueue.topic.name`; empty if there is none, or the cluster has no dead letters."""
+    copies_records: bool = False
+    """`errors.deadletterqueue.copy.record.enable`: True if dead letters have key and value of the record."""
 
 
-def settings_of(own: Mapping[str, str], broker: NumericSettings) -> SharingSettings:
+def settings_of(
+    own: Mapping[str, str], broker: NumericSettings, *, has_dead_letters: bool = False
+) -> SharingSettings:
     """Return the settings of a group; `own` are the texts of its own settings.
 
+    `has_dead_letters` is True if the cluster has dead letters (KIP-1191).
     A value outside of the bounds of the broker, which may have changed since it was set, is limited to them.
     """
     return SharingSettings(
@@ -46,6 +58,8 @@ def settings_of(own: Mapping[str, str], broker: NumericSettings) -> SharingSetti
         own.get("share.auto.offset.reset", LATEST),
         own.get("share.isolation.level") == "read_committed",
         own.get("share.renew.acknowledge.enable", "true").strip().lower() == "true",
+        own.get(DEAD_LETTER_TOPIC, "").strip() if has_dead_letters else "",
+        own.get(DEAD_LETTER_COPIES, "false").strip().lower() == "true",
     )
 
 

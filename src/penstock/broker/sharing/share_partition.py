@@ -17,10 +17,12 @@ from typing import NamedTuple
 
 from penstock.broker.coordination.timers import NEVER
 from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
+from penstock.broker.sharing.dead_records import EXCEEDED, REJECTED, DeadRange
 from penstock.broker.sharing.runs import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     DONE,
     DeliveryRun,
@@ -60,10 +62,12 @@ class Acquired(NamedTuple):
 class DeliveryChange:
     """New states of records that are stored together. When `settled` is True, `error_code` has the result."""
 
-    __slots__ = ("error_code", "is_applied", "settled", "states")
+    __slots__ = ("dead", "error_code", "is_applied", "settled", "states")
 
     def __init__(self, *, is_applied: bool) -> None:
         self.states: list[Stored] = []
+        self.dead: list[DeadRange] = []
+        """The records in it that get dead letters."""
         self.is_applied = is_applied
         """True if the change has taken effect already, and is kept even if it cannot be stored.
 
@@ -100,6 +104,8 @@ class SharePartition:
         """A lower bound of the times at which locks expire."""
         self.written_start = start_offset if is_stored else -1
         """The start offset that is stored; -1 if none is stored."""
+        self._dead: list[DeadRange] = []
+        """Records whose state `ARCHIVING` is stored, and which have not been taken by `take_dead` yet."""
         for each in sorted(stored):
             self._restore(each)
         self.window.move_start()
@@ -149,8 +155,12 @@ class SharePartition:
         return self._next_expiry
 
     def is_held(self) -> bool:
-        """Return True if some record is acquired, or some change is still to be stored."""
-        return self._writing is not None or bool(self._queue) or any(run.member for run in self.window)
+        """Return True if a record is acquired or needs a dead letter, or a change is still to be stored."""
+        return (
+            self._writing is not None
+            or bool(self._queue)
+            or any(run.member or run.state is ARCHIVING for run in self.window)
+        )
 
     def free_in(self, first: int, last: int) -> bool:
         """Return True if any offset of a range can be acquired, or was never delivered."""
@@ -247,7 +257,7 @@ class SharePartition:
                     if type_ is AckType.RENEW:
                         renewed.append(run)
                     else:
-                        change.states.append(Stored(run.first, run.last, run.next_state, run.deliveries))
+                        _note(change, run, REJECTED if type_ is AckType.REJECT else EXCEEDED)
         except BaseException:
             self._let_go(change)
             raise
@@ -296,12 +306,24 @@ class SharePartition:
                 run.unlock()
                 if run.state in DONE:
                     run.change = change  # the start moves over it once that is stored
-                change.states.append(Stored(run.first, run.last, run.state, run.deliveries))
+                _note(change, run, EXCEEDED)
         if not change.states:
             return False
         self._queue.append(change)
         self._changed(change)
         return True
+
+    def archive_dead(self, ranges: Iterable[DeadRange]) -> None:
+        """Archive records whose dead letters have been written, or could not be."""
+        change = DeliveryChange(is_applied=True)
+        for first, last, _, _ in ranges:
+            for run in self.window.cut(first, last):
+                if run.state is ARCHIVING:
+                    run.state = run.next_state = ARCHIVED
+                    run.change = change  # the start moves over it once that is stored
+                    change.states.append(Stored(run.first, run.last, run.state, run.deliveries))
+        if change.states:
+            self._queue.append(change)
 
     def archive_below(self, offset: int) -> bool:
         """Archive all records below the start of the log; return True if there were some."""
@@ -353,6 +375,7 @@ class SharePartition:
                 ends = [run.deadline for run in self.window if run.member is not None]
                 self._next_expiry = min(ends, default=NEVER)
             else:
+                self._dead += change.dead
                 for first, last, _, _ in change.states:
                     for run in self.window.cut(first, last):
                         if run.change is change:
@@ -368,6 +391,7 @@ class SharePartition:
         As in Apache Kafka, this happens even if the write failed: the start offset in the next write includes
         it.
         """
+        self._dead += change.dead
         for first, last, state, _ in change.states:
             if state in DONE:
                 for run in self.window.cut(first, last):
@@ -375,6 +399,23 @@ class SharePartition:
                         run.change = None
                 self.window.join_done(first, last)
         self.window.move_start()
+
+    def take_dead(self) -> list[DeadRange]:
+        """Return the records that need dead letters by now, each once."""
+        dead, self._dead = self._dead, []
+        return dead
+
+    def resume_dead(self, settings: SharingSettings) -> None:
+        """Let `take_dead` return the records for which an earlier leader was to write dead letters.
+
+        The reason is not stored: records that were delivered less often than allowed were rejected.
+        """
+        self._dead += [
+            DeadRange(run.first, run.last, run.deliveries, REJECTED if run.deliveries < limit else EXCEEDED)
+            for limit in (settings.delivery_count_limit,)
+            for run in self.window
+            if run.state is ARCHIVING
+        ]
 
     def is_writing(self, write: Write) -> bool:
         """Return True if `write` is the one in progress."""
@@ -513,10 +554,17 @@ class _Taking:
         self.taken.append((first, last, count))
 
 
+def _note(change: DeliveryChange, run: DeliveryRun, reason: str) -> None:
+    """Add the next state of a run to a change, and the dead letters that it needs for a `reason`."""
+    change.states.append(Stored(run.first, run.last, run.next_state, run.deliveries))
+    if run.next_state is ARCHIVING:
+        change.dead.append(DeadRange(run.first, run.last, run.deliveries, reason))
+
+
 def _after(type_: AckType, count: int, settings: SharingSettings) -> RecordState:
     """Return the state of a record after an acknowledgement, if it was delivered `count` times."""
     if type_ is AckType.ACCEPT:
         return ACKNOWLEDGED
     if type_ is AckType.RELEASE and count < settings.delivery_count_limit:
         return AVAILABLE
-    return ARCHIVED
+    return ARCHIVING if settings.dead_letter_topic and type_ is not AckType.GAP else ARCHIVED
