@@ -13,7 +13,7 @@ from compat.transcript import WAITS_MAX, Talk
 from penstock.common.java_hash import hash_order, partition_of
 from penstock.protocol import messages
 from penstock.protocol.inspect.json_form import to_json
-from penstock.records.batch import decode_batch
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import split_batches
 
 OFFSETS_RECORDS = {
@@ -388,3 +388,169 @@ def share_states(t: Talk) -> None:
     configs = ["cleanup.policy", "retention.ms", "segment.bytes", "compression.type", "min.insync.replicas"]
     resource = {"resource_type": 2, "resource_name": "__share_group_state", "configuration_keys": configs}
     t.ask("DescribeConfigs", 4, {"resources": [resource]})
+
+
+DEAD_MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+
+
+class DeadGroup:
+    """A member of a share group that has a topic with two partitions, and a dead letter topic."""
+
+    def __init__(self, t: Talk, name: str, **settings: str) -> None:
+        self.t = t
+        self.group, self.topic = coordinated(t, f"{name}-g"), t.create_topic(f"{name}-t", 2)
+        self.topic_id = t.topic_id(self.topic)
+        self.configure(share_auto_offset_reset="earliest", share_delivery_count_limit="2", **settings)
+        self.session = 0
+        beat(t, self.group, DEAD_MEMBER, 0, [self.topic])
+        wait_for_states(t, self.group, self.topic, 2)
+
+    def configure(self, **settings: str) -> None:
+        """Set settings of the group."""
+        alter(self.t, 32, self.group, **settings)
+
+    def produce(self, records: bytes, partition: int = 1) -> None:
+        data = {"index": partition, "records": records}
+        tree = {
+            "acks": -1,
+            "timeout_ms": 10_000,
+            "topic_data": [{"name": self.topic, "partition_data": [data]}],
+        }
+        answer = self.t.ask_quietly("Produce", 9, tree)
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0, answer
+
+    def fetch(self, offset: int) -> None:
+        """Fetch until the record at an offset of partition 1 is acquired."""
+        for _ in range(WAITS_MAX):
+            topics = [{"topic_id": self.topic_id, "partitions": [{"partition_index": 1}]}]
+            answer = self.t.ask_quietly("ShareFetch", 1, self._request(topics if not self.session else []))
+            for topic in answer["responses"]:
+                for each in topic["partitions"]:
+                    if any(r["first_offset"] <= offset <= r["last_offset"] for r in each["acquired_records"]):
+                        return
+        raise AssertionError(f"offset {offset} did not come: {answer}")
+
+    def _request(self, topics: list[Any]) -> dict[str, Any]:
+        limits = {
+            "max_wait_ms": 100,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 500,
+            "batch_size": 500,
+        }
+        who = {"group_id": self.group, "member_id": DEAD_MEMBER, "share_session_epoch": self.session}
+        self.session += 1
+        return {**who, **limits, "topics": topics, "forgotten_topics_data": []}
+
+    def acknowledge(self, first: int, last: int, *types: int) -> None:
+        acked = {"first_offset": first, "last_offset": last, "acknowledge_types": list(types)}
+        partition = {"partition_index": 1, "acknowledgement_batches": [acked]}
+        topics = [{"topic_id": self.topic_id, "partitions": [partition]}]
+        who = {"group_id": self.group, "member_id": DEAD_MEMBER, "share_session_epoch": self.session}
+        self.session += 1
+        self.t.ask("ShareAcknowledge", 1, {**who, "topics": topics})
+
+    def wait_for_start(self, offset: int) -> None:
+        """Wait until the start offset of partition 1 is stored, and note where it is."""
+        asked = {
+            "groups": [{"group_id": self.group, "topics": [{"topic_name": self.topic, "partitions": [1]}]}]
+        }
+        for _ in range(WAITS_MAX):
+            answer = self.t.ask_quietly("DescribeShareGroupOffsets", 1, asked)
+            found = answer["groups"][0]["topics"][0]["partitions"][0]
+            if found["start_offset"] >= offset:
+                break
+            time.sleep(0.02)
+        self.t.note("start", {"start_offset": found["start_offset"], "lag": found["lag"]})
+
+
+def alter(t: Talk, kind: int, name: str, **settings: str) -> None:
+    """Set settings of a resource without noting it; an empty text deletes one."""
+    configs = [
+        {"name": key.replace("_", "."), "config_operation": 0 if value else 1, "value": value or None}
+        for key, value in settings.items()
+    ]
+    entry = {"resource_type": kind, "resource_name": name, "configs": configs}
+    answer = t.ask_quietly("IncrementalAlterConfigs", 1, {"resources": [entry], "validate_only": False})
+    assert answer["responses"][0]["error_code"] == 0, answer
+    time.sleep(0.3)  # Kafka's brokers have settings at second hand
+
+
+def note_letters(t: Talk, topic: str, partition: int, count: int) -> None:
+    """Note key, value and headers of the records in a partition, once there are so many."""
+    rows: list[Any] = []
+    for _ in range(WAITS_MAX):
+        asked = {"partition": partition, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
+        topics = [{"topic": topic, "partitions": [asked]}]
+        tree = {"replica_id": -1, "max_wait_ms": 0, "max_bytes": 1 << 24, "topics": topics}
+        data = t.fetched("Fetch", 11, tree)
+        rows = [
+            (row.key, row.value, [(name, bytes(value or b"")) for name, value in row.headers])
+            for start, end, _ in split_batches(data)
+            for row in decode_batch(data, start, end, topic, partition)
+        ]
+        if len(rows) >= count:
+            break
+        time.sleep(0.02)
+    rows.sort(key=lambda row: int(dict(row[2])["__dlq.errors.offset"]))
+    t.note("letters", {"records": rows})
+
+
+@script
+def share_dead_letters(t: Talk) -> None:
+    """Records that are rejected or delivered too often, and the topics that their dead letters need."""
+    if not t.offers("ShareFetch") or t.latest("ApiVersions") < SINCE_4_4:
+        return
+    name = f"dlq.{t.name('a')}"
+    dead = {"errors_deadletterqueue_topic_name": name}
+    group = DeadGroup(t, "one", **dead)
+    group.produce(encode_batch([(b"k", b"v%d" % n, [("h", b"x")], 7) for n in range(3)], codec=0))
+    group.fetch(0)
+    group.acknowledge(0, 0, REJECT)  # there is no topic, and it is not made
+    group.wait_for_start(1)
+    group.acknowledge(1, 2, REJECT)
+    group.wait_for_start(3)
+    topic = {"name": name, "topic_id": bytes(16)}
+    t.ask("Metadata", 12, {"topics": [topic], "allow_auto_topic_creation": False})
+
+    alter(t, 4, "", errors_deadletterqueue_auto_create_topics_enable="true")
+    group.produce(encode_batch([(b"k", b"v%d" % n, [("h", b"x")], 7) for n in range(3, 7)], codec=0))
+    group.fetch(3)
+    group.acknowledge(3, 6, ACCEPT, REJECT, 0, REJECT)
+    group.wait_for_start(7)
+    note_letters(t, name, 0, 2)
+    alter(t, 4, "", errors_deadletterqueue_auto_create_topics_enable="")
+    configs = ["errors.deadletterqueue.group.enable", "message.timestamp.type", "cleanup.policy"]
+    resource = {"resource_type": 2, "resource_name": name, "configuration_keys": configs}
+    t.ask("DescribeConfigs", 4, {"resources": [resource], "include_synonyms": True})
+
+    group.configure(errors_deadletterqueue_copy_record_enable="true")
+    group.produce(encode_batch([(b"k", b"w7", [("h", b"x")], 7), (None, None, [], 7)], codec=0))
+    group.produce(encode_batch([(b"k", b"w%d" % n, [], 7) for n in (9, 10)], codec=1))
+    for _ in range(2):
+        group.fetch(7)
+        group.acknowledge(7, 8, RELEASE)
+    group.wait_for_start(9)
+    group.fetch(9)
+    group.acknowledge(9, 10, REJECT, REJECT)
+    group.wait_for_start(11)
+    note_letters(t, name, 0, 6)
+
+    alter(t, 2, name, errors_deadletterqueue_group_enable="false")
+    group.produce(encode_batch([(b"k", b"v", [], 7)]))
+    group.fetch(11)
+    group.acknowledge(11, 11, REJECT)
+    group.wait_for_start(12)
+    group.configure(errors_deadletterqueue_topic_name=group.topic)  # its name has another prefix
+    alter(t, 2, group.topic, errors_deadletterqueue_group_enable="true")
+    group.produce(encode_batch([(b"k", b"v", [], 7)]))
+    group.fetch(12)
+    group.acknowledge(12, 12, REJECT)
+    group.wait_for_start(13)
+    note_letters(t, name, 0, 6)
+    read = {
+        "group_id": group.group,
+        "topics": [{"topic_id": group.topic_id, "partitions": [{"partition": 1, "leader_epoch": 9}]}],
+    }
+    t.ask("ReadShareGroupState", 0, read)

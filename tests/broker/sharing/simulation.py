@@ -7,7 +7,9 @@ fail and have happened all the same. Leaders change: the next one knows only wha
 What must hold at any time: a record has one owner; what a member was told to be acknowledged is not delivered
 again; no record is passed by the start offset that was not acknowledged, rejected, delivered as often as it
 may be, aborted, or gone from the log; the start offset never goes back; no more is in flight than may be, by
-one batch. What must hold once all has been quiet: everything is done, and the start is at the end of the log.
+one batch. In half of the lives the group has dead letters: a record that was rejected, or delivered as often
+as it may be, has one at least before the start offset passes it, and no other record has one. What must hold
+once all has been quiet: everything is done, and the start is at the end of the log.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from penstock.broker.groups.share_state.coordinator import ShareCoordinator, Wri
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import ShareStates
 from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
+from penstock.broker.sharing.dead_records import REJECTED, DeadRange
 from penstock.broker.sharing.runs import RecordState
 from penstock.broker.sharing.settings import SharingSettings
 from penstock.broker.sharing.share_partition import FoundBatch, SharePartition, Stored, Write
@@ -70,6 +73,7 @@ class World:
             lock_duration_ms=LOCK_MS,
             delivery_count_limit=self.random.choice((2, 3, 5)),
             max_record_locks=self.random.choice((5, 30, 200)),
+            dead_letter_topic=self.random.choice(("", "dlq.t")),
         )
         self.batches: list[FoundBatch] = []
         self.end = 0
@@ -85,6 +89,12 @@ class World:
         self.gone: set[int] = set()
         """Offsets that are no records for the group."""
         self.flying: list[tuple[Write, int]] = []
+        self.accepted: set[int] = set()
+        """Offsets that were accepted, or acknowledged as gaps."""
+        self.dying: list[DeadRange] = []
+        """Records whose dead letters the leader is to write."""
+        self.letters: set[int] = set()
+        """Offsets of records that have dead letters."""
         self.asked: list[tuple[object, list[Acknowledged]]] = []
         self.lowest = self.judged = 0
         self.log: list[str] = []
@@ -108,8 +118,9 @@ class World:
             self.close_session,
             self.change_leader,
             self.delete_records,
+            self.bury,
         ]
-        weights = [4, 4, 6, 6, 6, 6, 6, 6, 8, 8, 3, 1, 1, 1]
+        weights = [4, 4, 6, 6, 6, 6, 6, 6, 8, 8, 3, 1, 1, 1, 5]
         for _ in range(steps):
             self.random.choices(actions, weights)[0]()
             self.check()
@@ -122,6 +133,7 @@ class World:
             self.fetch()
             self.acknowledge(AckType.ACCEPT)
             self.store(fails=False)
+            self.bury()
             self.now += LOCK_MS / 2000
             self.expire()
             self.check()
@@ -210,6 +222,7 @@ class World:
             self.stored.write(write)
         if of == id(self.partition):
             self.partition.written(write, error)
+            self.dying += self.partition.take_dead()
             self.answer()
 
     def answer(self) -> None:
@@ -225,10 +238,25 @@ class World:
                     self.unsure.add(first)
                 elif final:
                     self.acknowledged.add(first)
+                    if type_ is not AckType.REJECT:
+                        self.accepted.add(first)
                     self.owners.pop(first, None)
                 else:
                     self.owners.pop(first, None)
         self.asked = left
+
+    def bury(self) -> None:
+        """Write some dead letters, and archive their records."""
+        count = self.random.randint(0, len(self.dying))
+        written, self.dying = self.dying[:count], self.dying[count:]
+        for dead in written:
+            for offset in range(dead.first, dead.last + 1):
+                was_often = dead.deliveries >= self.settings.delivery_count_limit
+                assert dead.reason == REJECTED or was_often, f"{offset} was delivered {dead.deliveries} times"
+                is_accepted = offset in self.accepted and offset not in self.unsure
+                assert not is_accepted, f"{offset} was accepted, and has a dead letter"
+                self.letters.add(offset)
+        self.partition.archive_dead(written)
 
     def pass_time(self) -> None:
         self.now += self.random.choice((0.01, 0.2, 0.7, 2.0))
@@ -254,6 +282,8 @@ class World:
         self.owners.clear()
         self.partition = self.make(*self.stored.read())
         self.partition.archive_below(self.log_start)
+        self.partition.resume_dead(self.settings)
+        self.dying = self.partition.take_dead()
         self.lowest = self.stored.start
         self.log.append(f"leader {self.partition.window.runs}")
 
@@ -272,6 +302,9 @@ class World:
         window = partition.window
         assert partition.start_offset >= self.lowest, "the start offset went back"
         for offset in range(self.judged, partition.start_offset):
+            is_sure = offset not in self.gone and offset not in self.unsure and offset not in self.accepted
+            if is_sure and self.settings.dead_letter_topic:
+                assert offset in self.letters, f"{offset} has no dead letter"
             if offset in self.acknowledged or offset in self.gone or offset in self.unsure:
                 continue
             assert self.delivered.get(offset, 0) >= self.settings.delivery_count_limit, f"{offset} is lost"
@@ -284,3 +317,4 @@ class World:
             expected = run.last + 1
         assert len(window) <= self.settings.max_record_locks + BATCH_MAX + 6
         assert not window.runs or not window.runs[0].is_done
+        assert not self.letters or self.settings.dead_letter_topic

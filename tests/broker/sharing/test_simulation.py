@@ -9,7 +9,16 @@ import pytest
 
 from broker.sharing.simulation import World
 from penstock.broker.sharing import share_partition
-from penstock.broker.sharing.runs import ACKNOWLEDGED, AVAILABLE, DONE, DeliveryRun, RunWindow
+from penstock.broker.sharing.dead_records import REJECTED, DeadRange
+from penstock.broker.sharing.runs import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    DONE,
+    DeliveryRun,
+    RunWindow,
+)
 from penstock.broker.sharing.share_partition import SharePartition
 
 SEEDS = 150
@@ -92,7 +101,36 @@ def _frees_what_is_answered_with_an_error(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SharePartition, "written", lambda self, write, _: written(self, write, 0))
 
 
+def _archives_without_a_dead_letter(patch: pytest.MonkeyPatch) -> None:
+    after = share_partition._after
+
+    def archived(*of: object) -> object:
+        state = after(*of)  # type: ignore[arg-type]
+        return ARCHIVED if state is ARCHIVING else state
+
+    patch.setattr(share_partition, "_after", archived)
+
+
+def _forgets_dead_letters_of_the_leader_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharePartition, "resume_dead", lambda *_: None)
+
+
+def _writes_dead_letters_of_what_is_not_stored(patch: pytest.MonkeyPatch) -> None:
+    queue = SharePartition.next_write
+
+    def hasty(self: SharePartition) -> object:
+        write = queue(self)
+        for change in write.changes if write is not None else ():
+            self._dead += [DeadRange(each.first, each.last, 1, REJECTED) for each in change.states]
+        return write
+
+    patch.setattr(SharePartition, "next_write", hasty)
+
+
 MUTATIONS = [
+    _archives_without_a_dead_letter,
+    _forgets_dead_letters_of_the_leader_before,
+    _writes_dead_letters_of_what_is_not_stored,
     _acquires_what_is_acquired,
     _forgets_changes_under_way,
     _does_not_free_what_expires,
