@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.replication.test_cluster import ask, until
+from penstock import Admin, Producer, Record, ShareConsumer
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from penstock.common.java_hash import partition_of
@@ -149,3 +150,48 @@ def test_a_state_is_answered_when_followers_have_it(cluster: KafkaCluster) -> No
     asking.join(20)
     assert answers[0].results[0].partitions[0].error_code == 0
     assert offsets(cluster)[0][0] == 3
+
+
+def reject_all(cluster: KafkaCluster, count: int) -> None:
+    """Have a member reject so many records of the topic."""
+    seen: set[tuple[int, int]] = set()
+    with ShareConsumer(cluster.bootstrap_servers, group_id=GROUP) as consumer:
+        consumer.subscribe("t")
+
+        def reject(record: Record) -> str:
+            seen.add((record.partition, record.offset))
+            if len(seen) == count:
+                consumer.stop()
+            return "reject"
+
+        consumer.run(reject, idle_ms=60_000)
+
+
+def letters(cluster: KafkaCluster, partition: int) -> int:
+    """How many dead letters the in-sync replicas of a partition have."""
+    return max(each.high_watermark for each in cluster.replicas("dlq.t", partition))
+
+
+def test_dead_letters_go_to_the_leaders_of_their_partitions() -> None:
+    """The leaders of the records are other nodes than those of the dead letters."""
+    fast = {"group_share_assignment_interval_ms": 0, "group_share_min_heartbeat_interval_ms": 100}
+    with KafkaCluster(3, group_share_heartbeat_interval_ms=100, **fast) as cluster:
+        cluster.create_topic("t", partitions=2, replicas=[[1, 2, 3], [2, 3, 1]])
+        places = [[3, 1, 2], [1, 2, 3]]
+        cluster.create_topic("dlq.t", replicas=places, errors_deadletterqueue_group_enable="true")
+        with Admin(cluster.bootstrap_servers) as admin, Producer(cluster.bootstrap_servers) as producer:
+            settings = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": "dlq.t"}
+            admin.alter_config(group=GROUP, set=settings)
+            for number in range(10):
+                producer.send("t", b"%d" % number, partition=number % 2)
+            producer.flush()
+            reject_all(cluster, 10)
+            assert [cluster.partition("dlq.t", index).leader for index in range(2)] == [3, 1]
+            until(lambda: [letters(cluster, index) for index in range(2)] == [5, 5])
+            until(lambda: {each.lag for each in admin.list_share_group_offsets(GROUP).values()} == {0})
+            cluster.kill(3, fence=True)
+            until(lambda: cluster.partition("dlq.t", 0).leader == 1)
+            producer.send("t", b"more", partition=0)
+            producer.flush()
+            reject_all(cluster, 1)
+            until(lambda: letters(cluster, 0) == 6)
