@@ -390,6 +390,9 @@ def share_states(t: Talk) -> None:
     t.ask("DescribeConfigs", 4, {"resources": [resource]})
 
 
+FETCHES_MAX = 200
+"""How often a member fetches, for up to 100 ms each, until a record comes."""
+
 DEAD_MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
@@ -422,7 +425,7 @@ class DeadGroup:
 
     def fetch(self, offset: int) -> None:
         """Fetch until the record at an offset of partition 1 is acquired."""
-        for _ in range(WAITS_MAX):
+        for _ in range(FETCHES_MAX):
             topics = [{"topic_id": self.topic_id, "partitions": [{"partition_index": 1}]}]
             answer = self.t.ask_quietly("ShareFetch", 1, self._request(topics if not self.session else []))
             for topic in answer["responses"]:
@@ -527,11 +530,11 @@ def share_dead_letters(t: Talk) -> None:
 
     group.configure(errors_deadletterqueue_copy_record_enable="true")
     group.produce(encode_batch([(b"k", b"w7", [("h", b"x")], 7), (None, None, [], 7)], codec=0))
-    group.produce(encode_batch([(b"k", b"w%d" % n, [], 7) for n in (9, 10)], codec=1))
     for _ in range(2):
         group.fetch(7)
         group.acknowledge(7, 8, RELEASE)
     group.wait_for_start(9)
+    group.produce(encode_batch([(b"k", b"w%d" % n, [], 7) for n in (9, 10)], codec=1))
     group.fetch(9)
     group.acknowledge(9, 10, REJECT, REJECT)
     group.wait_for_start(11)

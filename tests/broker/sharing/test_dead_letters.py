@@ -9,6 +9,7 @@ import pytest
 from broker.bench_node import batch_of, make_topic, produce
 from broker.sharing.group_member import ACCEPT, REJECT, RELEASE, Bench, Member, ack_code, ranges
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.sharing import dead_records
 from penstock.errors import StorageError
 from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import split_batches
@@ -285,6 +286,20 @@ def test_a_failing_write_is_tried_again_and_ends_only_itself(
     assert bench.persister.states["g", bench.topic.id, 0].start_offset == 1
     assert ack_code(member.acknowledge((1, 1, [REJECT]))) == 0
     assert [offset for offset, _, _ in told(bench)] == ([1] if failures == 5 else [0, 1])
+
+
+def test_an_error_in_the_broker_ends_only_the_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = dead_bench()
+    bench.fill(3)
+    member = Member(bench)
+    member.fetch()
+    with monkeypatch.context() as patch:
+        patch.setattr(dead_records, "BATCH_BYTES", None)
+        assert ack_code(member.acknowledge((0, 1, [REJECT]))) == 0
+    assert bench.node.failures.counts == {"share groups": 1}
+    assert bench.persister.states["g", bench.topic.id, 0].start_offset == 2
+    member.acknowledge((2, 2, [REJECT]))
+    assert [offset for offset, _, _ in told(bench)] == [2]
 
 
 def test_a_refused_acknowledgement_has_no_dead_letter() -> None:

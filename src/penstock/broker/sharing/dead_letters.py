@@ -194,9 +194,9 @@ class DeadLetters:
             originals = (
                 LoggedOriginals(self._partition, max_bytes) if settings.copies_records else NoOriginals()
             )
-            batch = self._batch = batch_of(
-                self._waiting, self._group_id, self._partition, originals, max_bytes, host.clock.now_ms()
-            )
+            left = self._waiting.copy()  # an exception must lose none
+            batch = batch_of(left, self._group_id, self._partition, originals, max_bytes, host.clock.now_ms())
+            self._batch, self._waiting = batch, left
         self._is_sent = True
         try:
             index = self._partition.index % len(topic.partitions)
