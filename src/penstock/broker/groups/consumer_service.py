@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
-EPOCHS_OF_4_4_SINCE = (4, 4)
-"""The first release of Apache Kafka with the rules of `ConsumerGroupSettings.epochs_as_of_4_4`."""
-
 
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
@@ -85,7 +82,7 @@ class ConsumerGroupService:
             config.integer("group.consumer.regex.refresh.interval.ms"),
             self._migration,
             config.integer("group.max.size"),
-            config.release is None or config.release.numbers >= EPOCHS_OF_4_4_SINCE,
+            config.behaves_since(4, 4),
         )
 
     @property

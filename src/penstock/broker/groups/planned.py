@@ -18,7 +18,6 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.field_values import GROUP_RESOURCE
 
 if TYPE_CHECKING:
-    from penstock.broker.config.release_settings import ReleaseSettings
     from penstock.broker.coordination.due_timers import DueTimers
     from penstock.broker.coordination.records import KeyAndValue
     from penstock.broker.groups.metadata_view import TopicView
@@ -33,10 +32,6 @@ S = TypeVar("S")
 
 class GroupHostSettings(Protocol):
     """The settings of the broker."""
-
-    @property
-    def release(self) -> ReleaseSettings | None:
-        """The release of Apache Kafka that the broker behaves like; None for the newest."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""

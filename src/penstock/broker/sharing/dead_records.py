@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from penstock.errors import CorruptRecordError, KafkaError, StorageError, UnpackLimitError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.records.batch import encode_batch, iter_records, record_size_max
-from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import UnpackBudget
 from penstock.records.format.batch_header import HEADER_BYTES
 
 if TYPE_CHECKING:
