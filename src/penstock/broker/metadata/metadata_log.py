@@ -9,7 +9,6 @@ This module reads and writes records; `image` decides what each of them does to 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -34,10 +33,6 @@ LEADER_EPOCH = 1
 FRAME_VERSION = 1
 
 _READ_BYTES = 1 << 20
-
-FORMAT_FILES = ("bootstrap.checkpoint", f"{METADATA_TOPIC}-0/{0:020}-{0:010}.checkpoint")
-"""The files in which `kafka-storage format` puts the records for the first start: the first one until Apache
-Kafka 4.3, the second one since 4.4, in each data directory. Before 4.4 the second one has only voters."""
 
 RECORDS = {
     0: "register_broker", 1: "unregister_broker", 2: "topic", 3: "partition", 4: "config",
@@ -210,12 +205,6 @@ class MetadataBase(Protocol):
     def epoch(self) -> int: ...
 
     def begin_epoch(self, epoch: int) -> None: ...
-
-
-def format_file(directory: str) -> str | None:
-    """Return the file that `kafka-storage format` has written for the first start, or None."""
-    files = (f"{directory}/{name}" for name in FORMAT_FILES)
-    return next((file for file in files if os.path.exists(file)), None)
 
 
 class MetadataLog:

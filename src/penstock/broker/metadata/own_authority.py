@@ -14,7 +14,6 @@ from penstock.broker.metadata.metadata_log import (
     DIRECTORIES_SINCE,
     ELIGIBLE_REPLICAS_SINCE,
     MetadataLog,
-    format_file,
 )
 from penstock.broker.metadata.planning import partition_record
 from penstock.common.logs import logger_named
@@ -85,7 +84,7 @@ class OwnAuthority:
             StorageError: the file that the formatting has left cannot be read.
         """
         directory = self._store.metadata_directory
-        if directory is not None and format_file(directory) is not None:
+        if directory is not None and self._store.format_file is not None:
             from penstock.broker.metadata.takeover import bootstrap_records  # few directories are formatted
 
             found = bootstrap_records(directory)

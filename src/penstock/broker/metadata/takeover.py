@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.image import ClusterImage
-from penstock.broker.metadata.metadata_log import FRAME_VERSION, RecordReader, format_file, unframe
+from penstock.broker.metadata.metadata_log import FRAME_VERSION, RecordReader, unframe
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.files import storage
-from penstock.log.directory.identity_files import META_PROPERTIES, read_meta_properties
+from penstock.log.directory.identity_files import META_PROPERTIES, format_file, read_meta_properties
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, find_partitions
 from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.salvage import sound_batches

@@ -15,6 +15,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.files import read_text, storage, write_text
+from penstock.log.directory.identity_files import format_file
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
 from penstock.log.segments.recovery import segments_in
@@ -85,6 +86,7 @@ class DiskStore:
         self.was_clean = self._directory.was_clean
         self.holds_transactions = False
         self.metadata_directory: str | None = self._directory.all[0].path
+        self.format_file = format_file(self._directory.all[0].path)
         self.metadata_files: MetadataFiles | None = None
         self._on_disk = set(self._directory.partitions)
         # A snapshot is written after this many bytes, and only whole segments below it can be deleted.

@@ -49,6 +49,8 @@ class LogStore(Protocol):
     """The broker epoch of this node's last registration, for the clean-shutdown file, or `NOT_REGISTERED`."""
     metadata_directory: str | None
     """The data directory that has the metadata log; None if the store is in memory."""
+    format_file: str | None
+    """The file that `kafka-storage format` has written for the first start, or None."""
     metadata_files: MetadataFiles | None
     """The snapshot and the quorum state beside the metadata log; None before this log is opened, or
     without such files."""
@@ -152,6 +154,7 @@ class MemoryStore:
         self.directory_id = random_uuid()
         self.broker_epoch = NOT_REGISTERED
         self.metadata_directory: str | None = None
+        self.format_file: str | None = None
         self.metadata_files: MetadataFiles | None = None
         self._clock = clock
         self._metadata = MemoryLog(now_ms=clock.now_ms())

@@ -106,7 +106,7 @@ class DeadLetterHost(Protocol):
         """Append a batch at the leader of a partition; `done` is called with 0 once replicas have it."""
 
 
-class DeadLetters:
+class DeadLetterQueue:
     """The waiting dead letters of one share partition, which are written in order, one batch at a time.
 
     `archive` is called with ranges of records once they need no dead letter any more.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.coordination.timers import Timer
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.sharing.dead_letters import DeadLetterHost, DeadLetters
+from penstock.broker.sharing.dead_letters import DeadLetterHost, DeadLetterQueue
 from penstock.broker.sharing.runs import RecordState
 from penstock.broker.sharing.settings import EARLIEST, SharingSettings, duration_ms
 from penstock.broker.sharing.share_partition import DeliveryChange, SharePartition, Stored, Write
@@ -114,7 +114,7 @@ class LedPartition:
         self._retry: DelayedOperation | None = None
         self._is_storing = False
         self._is_reading = False
-        self._letters: DeadLetters | None = None
+        self._letters: DeadLetterQueue | None = None
 
     def __repr__(self) -> str:
         return f"<LedPartition {self.key.group_id} {self.partition!r}>"
@@ -396,7 +396,7 @@ class LedPartition:
                 self.store()
                 self.wake()
 
-            self._letters = DeadLetters(
+            self._letters = DeadLetterQueue(
                 self.key.group_id, self.partition, self._host, self._settings, archive
             )
         self._letters.add(dead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from penstock.common.properties_files import parse_properties
@@ -10,6 +11,10 @@ from penstock.log.directory.files import read_text, write_text
 from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 
 META_PROPERTIES = "meta.properties"
+
+FORMAT_FILES = ("bootstrap.checkpoint", f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint")
+"""The files in which `kafka-storage format` puts the records for the first start: the first one until Apache
+Kafka 4.3, the second one since 4.4. Before 4.4, only the first voters of the quorum are in the second one."""
 PARTITION_METADATA = "partition.metadata"
 
 _VERSION = 1
@@ -27,6 +32,12 @@ class MetaProperties(NamedTuple):
     directory_id: str | None = None
     has_zookeeper: bool = False
     """True if a release with ZooKeeper wrote the file: the cluster's metadata is then in ZooKeeper."""
+
+
+def format_file(directory: str) -> str | None:
+    """Return the file that `kafka-storage format` has written for the first start, or None."""
+    files = (f"{directory}/{name}" for name in FORMAT_FILES)
+    return next((file for file in files if os.path.exists(file)), None)
 
 
 def read_meta_properties(directory: str) -> MetaProperties | None:

@@ -75,7 +75,7 @@ class StreamsGroupService:
                 or config.integer("group.streams.acceptable.recovery.lag")
             ),
         )
-        if config.release is not None and config.release.numbers < OFFSETS_SINCE:
+        if not config.behaves_since(*OFFSETS_SINCE):
             return settings._replace(task_offset_interval_ms=0, ends_targets=False)
         return settings
 
