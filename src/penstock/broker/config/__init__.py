@@ -1,1 +1,1 @@
-"""Settings of brokers, topics and groups: keys, values, changes by clients, and files of settings."""
+"""Settings of brokers, topics and groups: keys, values, changes by clients, and `server.properties`."""

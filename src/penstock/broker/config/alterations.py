@@ -1,10 +1,11 @@
-"""Changes to settings by clients: checked, and converted to the records that store them.
+"""Checks changes to settings by clients, and converts them to the records that store the settings.
 
-AlterConfigs names all settings of a topic or broker, and settings not named
-return to their defaults; IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from
-single settings. Both become `ConfigRecord`s, in which a null value is a deletion.
+AlterConfigs replaces all settings of a topic or broker, so that settings not named return to their defaults;
+IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from single settings. Both become
+`ConfigRecord`s, in which a null value is a deletion.
 
-The order of the checks is Apache Kafka's, so that a request with two faults gets the same answer.
+The order of the checks is Apache Kafka's, so that a request with two errors gets the error that Kafka would
+return.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Topic(Protocol):
 
 
 class ConfigTarget(Protocol):
-    """The part of a broker's metadata that is read and written when settings change."""
+    """The interface of the broker's metadata for changes of settings: what is read, and what is written."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -84,7 +85,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 """The operations on a setting, as IncrementalAlterConfigs numbers them."""
 
 KEPT_RESOURCES_MAX = 1000
-"""The most groups and metrics subscriptions that may have settings."""
+"""The most groups and metrics subscriptions, together, that may have settings."""
 
 BROKER_TEXTS_MAX = 1000
 """The most dynamic settings of a broker, including those with unknown names."""
@@ -116,9 +117,9 @@ def answer_each(
     cluster: ConfigTarget,
     now_ms: int,
 ) -> list[A]:
-    """Write the records that `plan` returns for the resources, in one step; return a result for each.
+    """Write the records that `plan` returns for the resources in one batch; return a result per resource.
 
-    A resource with an error is left out of that step. With `validate_only` nothing is written.
+    A resource with an error has no records in the batch. With `validate_only` nothing is written.
     """
     config, suggestions = cluster.config, Suggestions()
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
@@ -190,13 +191,14 @@ def plan_changes(
     changes: Sequence[SettingChange],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the metadata records for `changes`; no record for a value that is set already.
+    """Return the metadata records for `changes`; a value that is set already needs no record.
 
-    `suggestions` limits how often errors of one request search for a similar name.
+    `suggestions` limits the number of unknown names in a request for which a similar name is searched.
 
     Raises:
         KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
-            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. No change may then be made.
+            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. If it raises, the caller
+            must make none of the changes.
     """
     check_changes(changes)
     present = _texts_of(cluster, resource_type, name)
@@ -222,7 +224,8 @@ def plan_changes(
 def check_lengths(texts: Mapping[str, str | None]) -> None:
     """Check that names and values of settings fit into responses of every version.
 
-    Newer requests may carry texts of any length, older responses hold strings of 32,767 bytes.
+    Newer requests may contain strings of any length, but older responses only strings of at most 32,767
+    bytes.
 
     Raises:
         KafkaError: INVALID_CONFIG (40): a name or a value is too long.
@@ -236,7 +239,7 @@ def check_lengths(texts: Mapping[str, str | None]) -> None:
 
 
 def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None:
-    """Check the lengths of a resource's name and settings.
+    """Check the lengths of the name and settings of a group or metrics subscription.
 
     Raises:
         KafkaError: POLICY_VIOLATION (44): more characters than the broker stores.
@@ -277,7 +280,8 @@ def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: S
 def _check_minimum(cluster: ConfigTarget, changes: Sequence[SettingChange], name: str) -> None:
     """Refuse some changes of `min.insync.replicas` while eligible leader replicas are enabled (KIP-966).
 
-    All brokers must have the same minimum: it cannot be set for one broker, nor deleted for all brokers.
+    All brokers must have the same minimum: it cannot be set for a single broker, and the value for all
+    brokers cannot be deleted.
     """
     if not cluster.features.get(ELR_FEATURE):
         return
@@ -338,10 +342,10 @@ def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
-    """Return the settings that are set for a resource.
+    """Return a mapping from name to text with the settings that are set for a resource.
 
     Raises:
-        KafkaError: there is no such resource.
+        KafkaError: the resource does not exist.
     """
     if resource_type == TOPIC_RESOURCE:
         if not name:

@@ -1,11 +1,11 @@
-"""`ConfigKey`: the definition of one setting: name, type, default, bounds, and whether it has an effect."""
+"""`ConfigKey`: the definition of one setting: name, type, default, bounds, and a flag for no effect."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
-"""Types as DescribeConfigs numbers them (KIP-569)."""
+"""The types of settings, with the numbers that DescribeConfigs uses for them (KIP-569)."""
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -17,8 +17,8 @@ class ConfigKey(NamedTuple):
 
     `choices`, `at_least` and `at_most` bound the value; `never` is an invalid value inside the bounds.
 
-    `synonyms` are the broker keys that give the default, strongest first, each with the factor that
-    converts its unit to that of this key.
+    `synonyms` are the broker keys that determine the default, highest priority first, each with the factor
+    that converts its unit to that of this key.
     """
 
     name: str
@@ -34,22 +34,22 @@ class ConfigKey(NamedTuple):
     """The regular expression that each item of a list must match, unless the list is ``*``."""
 
     has_effect: bool = True
-    """False for a setting that is checked, stored and listed, but changes nothing."""
+    """False for a setting that is checked, stored and listed, but has no effect on the broker."""
 
     is_any_case: bool = False
-    """True if the value may be a choice in any case; `choices` are in lower case."""
+    """True if values match `choices`, which are in lower case, case-insensitively."""
 
     is_hidden: bool = False
     """True if DescribeConfigs lists the setting only if it is set, as Kafka does with internal settings."""
 
 
 def idle(key: ConfigKey) -> ConfigKey:
-    """Return `key` marked as a setting without effect. Its description must be the reason."""
+    """Return a copy of `key` that has no effect. The description of the key must give the reason."""
     return key._replace(doc=f"No effect: {key.doc}", has_effect=False)
 
 
 def table(*keys: ConfigKey) -> dict[str, ConfigKey]:
-    """Return a dictionary of keys by name."""
+    """Return a dict from name to key for the given keys."""
     return {key.name: key for key in keys}
 
 

@@ -1,4 +1,4 @@
-"""A group's settings within the broker's bounds."""
+"""A group's own settings, limited to the minimum and maximum that the broker sets for groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
 
 
 class NumericSettings(Protocol):
-    """The numeric settings of a broker."""
+    """The interface through which `group_setting` reads the numeric settings of a broker."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
@@ -22,8 +22,8 @@ class NumericSettings(Protocol):
 def group_setting(own: Mapping[str, str], broker: NumericSettings, kind: str, name: str) -> int:
     """Return a numeric setting of a group: its own value within the broker's bounds, or the broker's value.
 
-    `own` has the texts of the group's settings, `kind` is ``consumer``, ``share`` or ``streams``. The
-    bounds may have changed since the group's own setting was checked.
+    `own` is a mapping from the names of the group's settings to their texts, `kind` is ``consumer``,
+    ``share`` or ``streams``. The bounds may have changed since the group's own setting was checked.
     """
     text = own.get(f"{kind}.{name}")
     if text is None:

@@ -1,6 +1,7 @@
-"""Finds the definition of a broker setting by its name: a known key, one without use here, or an unknown one.
+"""Finds the definition of a broker setting by its name, also if the setting has no effect or is unknown.
 
-Apache Kafka accepts settings with unknown names. Administration tools read the list of settings and write it.
+Apache Kafka accepts settings with unknown names. Administration tools read the list of all settings, and
+write it back.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
 UNKNOWN = 0
-"""The type of an unknown setting. Its value is not shown: it might be a secret."""
+"""The type of an unknown setting. DescribeConfigs does not return its value, which may be a secret."""
 
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
 _MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -37,13 +38,13 @@ _UNLISTED = frozenset(
         _MOVES,
     )
 )
-"""Replication limits, which Kafka's tools set while partitions move. They are listed only if they are set."""
+"""The names of replication throttles, which Kafka's tools set; DescribeConfigs lists those that are set."""
 
 _THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
-    """Return Kafka's settings that are not in `BROKER_KEYS`: those of 4.x, or of 3.9 for an older release."""
+    """Return Kafka's settings that are not in `BROKER_KEYS`: those of 4.x or, before 4.0, of 3.9."""
     release = config.release
     return settings_of_release("4" if release is None or release.numbers >= (4, 0) else "3")
 
@@ -75,7 +76,7 @@ def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
 
 
 def _is_of_old(name: str) -> bool:
-    """Return True for a setting that is older than `listeners`. It is listed only if it is set."""
+    """Return True for a setting that `listeners` has replaced. DescribeConfigs lists it only if it is set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
 
 

@@ -1,7 +1,7 @@
-"""Broker settings of all releases of Apache Kafka that have no effect here, from ``inert_keys.txt``.
+"""Broker settings of all releases of Kafka that have no effect in Penstock, from ``inert_keys.txt``.
 
-Apache Kafka lists some three hundred settings of a broker. Those that this broker has no use for are
-accepted, checked, stored and listed, too: files and tools carry them.
+Apache Kafka lists some three hundred settings of a broker. Settings without effect are accepted, checked,
+stored and listed, too, because files and tools contain them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.broker.config.security_settings import KEYS, base_name, refuse_unp
 from penstock.broker.config.security_settings import check as check_security
 
 READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
-"""Scopes of a change while a broker runs: none, all brokers or one, one broker only, one listener only."""
+"""The scope of a change at run time: never; all brokers or one; only one broker; only one listener."""
 
 _TYPES = {
     "boolean": BOOLEAN,
@@ -48,7 +48,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class BrokerSetting(NamedTuple):
-    """The definition of a broker setting; `change` is READ_ONLY, CLUSTER, BROKER or LISTENER."""
+    """A broker setting in ``inert_keys.txt``; `change` is READ_ONLY, CLUSTER, BROKER or LISTENER."""
 
     key: ConfigKey
     change: str
@@ -64,7 +64,7 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
 
 @cache
 def hidden_settings() -> Mapping[str, BrokerSetting]:
-    """Return the settings that Apache Kafka 4 has and does not list."""
+    """Return the settings that Apache Kafka 4 has, but that its DescribeConfigs does not list."""
     return {name: setting for name, (releases, setting) in _read("4").items() if releases == "hidden"}
 
 
@@ -90,7 +90,7 @@ def _read(release: str) -> dict[str, tuple[str, BrokerSetting]]:
 
 
 def _limited(key: ConfigKey, limits: str) -> ConfigKey:
-    """Return the key with the limits in `limits`, a field of a line in ``inert_keys.txt``."""
+    """Return a copy of the key with bounds or choices parsed from `limits`, a field of ``inert_keys.txt``."""
     least, dots, most = limits.partition("..")
     if dots:
         return key._replace(at_least=_number(least), at_most=_number(most))
@@ -117,7 +117,7 @@ def key_besides(name: str, text: str) -> ConfigKey | None:
     """Return the definition of a setting that is not in `BROKER_KEYS`, or None for an unknown name.
 
     Raises:
-        ConfigError: the setting asks for protection that this broker does not have, or a security setting has
+        ConfigError: the setting requires protection that this broker does not have, or a security setting has
             a wrong value.
     """
     if check_security(name, text):

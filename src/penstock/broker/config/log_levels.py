@@ -1,7 +1,7 @@
 """The levels of the broker's loggers, which admin clients may change.
 
-The names of levels are Apache Kafka's. A level is in force until the process ends, for all brokers in the
-process. The logger `root` is the parent of all loggers of Penstock; other loggers are not changed.
+The names of levels are Apache Kafka's. A level applies to all brokers in the process, until the process ends.
+The logger `root` is the parent of all loggers of Penstock; other loggers are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL":
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Return every logger of Penstock, by its name in the Admin API."""
+    """Return a dict from the name in the Admin API to the logger, for every logger of Penstock."""
     return {ROOT: logging.getLogger(_OURS)} | {
         name: logger
         for name, logger in sorted(logging.root.manager.loggerDict.items())
@@ -28,7 +28,7 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_of(logger: logging.Logger) -> str:
-    """Return Apache Kafka's name of the effective level of a logger."""
+    """Return the effective level of a logger, as Apache Kafka names it."""
     level = logger.getEffectiveLevel()
     return next((word for word, number in LEVELS.items() if number >= level), "FATAL")
 
@@ -51,7 +51,8 @@ def change_levels(changes: Sequence[SettingChange], *, validate_only: bool) -> N
     """Set levels of loggers, or let them inherit the level of the parent logger.
 
     Raises:
-        KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as it applies; then nothing has changed.
+        KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as it applies. If it raises, no level has
+        changed.
     """
     known = loggers()
     levels = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.broker.config.definition import BOOLEAN, INT, LONG, STRING, broker_key
 
 CHANGES_MAX = "penstock.request.changes.max"
-"""The setting that limits how many topics, resources with settings or quota entities one request changes."""
+"""The setting that limits the topics, configured resources or quota entities that a request changes."""
 
 _NAMES_07 = (
     "brokerid",
@@ -33,17 +33,24 @@ _NAMES_07 = (
     "zk.sessiontimeout.ms",
     "zk.connectiontimeout.ms",
 )
-"""The settings of Kafka 0.7. `penstock.v07.settings` reads them. Few brokers import that module, so the names
-are repeated here; a test compares the two lists."""
+"""The names of the settings of Kafka 0.7, which `penstock.v07.settings` reads.
+
+Few brokers import that module, so the names are repeated here; a test compares the two lists.
+"""
 
 PENSTOCK_KEYS = (
     *(broker_key(f"penstock.0.7.{name}", STRING, None, f"Kafka 0.7's own {name}.") for name in _NAMES_07),
-    broker_key("penstock.0.7.host", STRING, None, "Address of the Kafka 0.7 listener; that of the other."),
+    broker_key(
+        "penstock.0.7.host",
+        STRING,
+        None,
+        "Address of the Kafka 0.7 listener; by default, that of the main listener.",
+    ),
     broker_key(
         "penstock.0.7.port",
         INT,
         None,
-        "Port of the Kafka 0.7 listener; 0 takes a free one. Without it there is none.",
+        "Port of the Kafka 0.7 listener; 0 takes a free port. If not set, there is no such listener.",
         at_least=0,
         at_most=65535,
     ),
@@ -51,7 +58,7 @@ PENSTOCK_KEYS = (
         "penstock.brokers",
         INT,
         "1",
-        "How many brokers a process runs, numbered from `node.id`. For tests.",
+        "Number of brokers that the process runs, with ids from `node.id` on. For tests.",
         at_least=1,
         at_most=100,
     ),
@@ -59,27 +66,27 @@ PENSTOCK_KEYS = (
         "penstock.client.metrics",
         BOOLEAN,
         "false",
-        "Takes metrics that clients push (KIP-714), where subscriptions ask for them; the newest are kept.",
+        "Accept metrics that clients push (KIP-714) according to subscriptions; store the newest values.",
     ),
     broker_key(
         "penstock.kept.state.bytes.max",
         LONG,
         "67108864",
-        "Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.",
+        "Maximum memory for clients' state: fetch sessions, groups, offsets, and unread responses.",
         at_least=1 << 20,
     ),
     broker_key(
         "penstock.authentication.timeout.ms",
         LONG,
         "30000",
-        "How long a connection may take for TLS and SASL until it is closed.",
+        "Time after which a connection that has not completed TLS and SASL is closed.",
         at_least=1,
     ),
     broker_key(
         "penstock.unauthenticated.connections.max",
         INT,
         "1000",
-        "Connections that may be authenticating themselves at a time; the oldest is closed for another.",
+        "Maximum number of unauthenticated connections; for a further one, the oldest is closed.",
         at_least=1,
     ),
     broker_key(
@@ -92,57 +99,62 @@ PENSTOCK_KEYS = (
         "penstock.producers.max",
         INT,
         "100000",
-        "Most idempotent producers kept, in all partitions; beyond it the idle ones are dropped.",
+        "Maximum number of idempotent producers in all partitions; beyond it, idle ones are dropped.",
         at_least=1,
     ),
     broker_key(
         "penstock.log.open.ms.max",
         INT,
         "500",
-        "Milliseconds of each second in which requests may open logs; further ones get a retriable error.",
+        "Milliseconds per second for which requests may open logs; after that, they get a retriable error.",
         at_least=1,
     ),
     broker_key(
         CHANGES_MAX,
         INT,
         "1000",
-        "Most topics, resources with settings or entities with quotas that one request may change.",
+        "Maximum number of topics, configured resources or quota entities that one request may change.",
         at_least=1,
     ),
     broker_key(
         "penstock.request.entries.max",
         INT,
         "12000",
-        "Most topics, partitions and other entries in one request; one with more closes its connection.",
+        "Maximum number of entries, such as topics, in one request; beyond it, the connection is closed.",
         at_least=1000,
     ),
     broker_key(
         "penstock.response.bytes.max",
         INT,
         "16777216",
-        "Largest answer that carries no records. One that would be larger closes its connection.",
+        "Maximum size of a response without records, in bytes; beyond it, the connection is closed.",
         at_least=65536,
     ),
     broker_key(
         "penstock.unpack.max.bytes",
         LONG,
         str(32 << 20),  # 32 times max.message.bytes: allocated at once, it delays others by some 50 ms
-        "What one request may have decompressed, where the broker must look into records.",
+        "Maximum bytes that the broker decompresses for one request, if it must read the records.",
         at_least=1,
     ),
     broker_key(
         "penstock.unpack.max.records",
         LONG,
         "250000",  # a plain batch of max.message.bytes has room for 150,000
-        "How many records one request may have looked at, where the broker must look into records.",
+        "Maximum number of records that the broker reads for one request, if it must read the records.",
         at_least=1,
     ),
-    broker_key("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics and /health are served."),
+    broker_key(
+        "penstock.metrics.host",
+        STRING,
+        "127.0.0.1",
+        "Address at which the broker serves /metrics and /health.",
+    ),
     broker_key(
         "penstock.metrics.port",
         INT,
         None,
-        "Port of /metrics and /health; 0 takes a free one. Without it nothing is counted.",
+        "Port of /metrics and /health; 0 takes a free port. If it is not set, nothing is counted.",
         at_least=0,
     ),
 )

@@ -1,4 +1,4 @@
-"""The settings of older releases of Apache Kafka: which they had, and with which defaults."""
+"""The settings of older releases of Apache Kafka: their names and their defaults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("remote.copy.lag.bytes", (4, 4), ()),
     ("remote.copy.lag.ms", (4, 4), ()),
 )
-"""Topic settings that some releases lack, each with the first release that has it, and the next without."""
+"""Topic settings that some releases lack, each with the first release with it, and the next without it."""
 
 _BROKER_SETTINGS_SINCE_4 = frozenset(
     (
@@ -86,14 +86,14 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
 )
-"""Rows (release, name, default in all releases before it). The first row that applies to a name counts."""
+"""Rows of (release, name, default in all earlier releases). The first matching row for a name applies."""
 
 
 class ReleaseSettings:
     """The settings of one release. `version` is its name, such as ``0.10.2``.
 
     Raises:
-        ConfigError: there is no such release.
+        ConfigError: the release does not exist.
     """
 
     def __init__(self, version: str) -> None:
@@ -101,16 +101,17 @@ class ReleaseSettings:
         self.name = found.name
         self.numbers = numbers = found.numbers
         self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
-        """The magic of the record batches that brokers of the release store."""
+        """The magic byte of the record batches that brokers of the release store."""
         self.unknown = frozenset(
             name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
         )
-        """Settings of topics that the release does not have."""
+        """The names of the topic settings that the release does not have."""
         self.unknown_to_brokers = _BROKER_SETTINGS_SINCE_4 if numbers < (4, 0) else frozenset()
         self.unknown_to_brokers |= _BROKER_SETTINGS_SINCE_4_4 if numbers < (4, 4) else frozenset()
         """Settings of brokers that the release does not have."""
         self.defaults: dict[str, str] = {}
-        """The defaults of the release that differ from those of the newest release, by setting."""
+        """A dict from setting to the release's default, where it differs from the newest release's default.
+        """
         for before, name, text in _DEFAULTS:
             if numbers < before:
                 self.defaults.setdefault(name, text)

@@ -127,7 +127,7 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
         ),
     ),
 )
-"""The settings of groups, by the release that introduced them. Default None stands for the broker's value."""
+"""A dict from release to the group settings that it introduced. Default None means the broker's value."""
 
 _METRICS_KEYS = table(
     ConfigKey("interval.ms", INT, "300000", "How often clients push metrics, in milliseconds."),
@@ -152,14 +152,14 @@ _OFFSET_RESET = re.compile(
 
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
-    """Return the resource types whose settings the release stores: metrics since 3.7, groups since 4.0."""
+    """Return the resource types with stored settings in the release: metrics since 3.7, groups since 4.0."""
     if config.release is None or config.release.numbers >= (4, 0):
         return KEPT_KINDS
     return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
-    """Return the settings that a resource of this type may have."""
+    """Return the settings that a group or metrics subscription, according to `kind`, may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
     release = config.release
@@ -174,7 +174,7 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return each setting of a resource with its values: the one in force, those set, the default."""
+    """Return each setting of a resource with its values: the effective one, those set, the default."""
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
@@ -199,7 +199,7 @@ def kept_settings(
 
 
 def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
-    """Return the values that a group setting gets from the broker, the value in force first."""
+    """Return the values that a group setting inherits from the broker, the effective value first."""
     if key.default is not None:
         return [Setting(key.name, key.default, SOURCE_DEFAULT)]
     name = "group.streams.assignors" if key.name == _ASSIGNOR else f"group.{key.name}"
@@ -221,7 +221,7 @@ def check_kept_name(kind: int, name: str) -> None:
 
 
 def check_kept(config: BrokerConfig, kind: int, texts: Mapping[str, str]) -> None:
-    """Check all settings that are to be set for a resource.
+    """Check all settings that are to be set for a group or metrics subscription.
 
     Raises:
         KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as in Apache Kafka.
@@ -308,7 +308,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """Return the broker's value of `name`, a group setting or its bound; None if no such setting exists."""
+    """Return the broker's value of `name`, which is a group setting or a bound for one; None if unknown."""
     key = broker_setting(config, name).key
     if key.type == UNKNOWN:
         return None

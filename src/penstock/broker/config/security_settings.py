@@ -1,6 +1,6 @@
-"""Settings of security: TLS, SASL, authorization, delegation tokens, with Kafka's names and defaults.
+"""Security settings: TLS, SASL, authorization and delegation tokens, with Kafka's names and defaults.
 
-Most of them belong to a listener: ``listener.name.NAME.SETTING`` overrides the plain name, and for SASL
+Most of them can be set per listener: ``listener.name.NAME.SETTING`` overrides the plain name, and for SASL
 ``listener.name.NAME.MECHANISM.SETTING`` overrides both. They are read when a listener or an authorizer needs
 them: a broker without security imports nothing of this module.
 """
@@ -120,7 +120,7 @@ KEYS: dict[str, SecurityKey] = {
     "ssl.truststore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; detected from the file."),
     "super.users": SecurityKey(TEXT, "", "Principals that may do everything, separated by semicolons."),
 }
-"""The settings of security that have an effect."""
+"""A dict from name to definition for the security settings that have an effect."""
 
 IDLE = frozenset(
     (
@@ -165,7 +165,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
     ),
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
 }
-"""Settings for Java classes that decide about access, with the classes that Penstock has equivalents of."""
+"""Settings for Java classes that control access, each with the classes that Penstock has equivalents for."""
 
 PER_MECHANISM = frozenset(
     name
@@ -173,7 +173,7 @@ PER_MECHANISM = frozenset(
     if name.startswith(("sasl.oauthbearer.", "sasl.kerberos."))
     or name in ("sasl.jaas.config", "connections.max.reauth.ms", HANDLER_CLASS)
 )
-"""Settings that may have the name of a SASL mechanism as a prefix."""
+"""Settings that can be set per SASL mechanism, with the mechanism's name as a prefix."""
 
 _LISTENER = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _MECHANISM = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.(.+)")
@@ -192,11 +192,11 @@ def base_name(name: str) -> str | None:
 def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) -> None:
     """Refuse a setting that this broker cannot enforce and that would leave it less protected.
 
-    `setting` is the name without a listener.
+    `setting` is the name without listener prefix.
 
     Raises:
-        ConfigError: the setting names a Java class that decides about access, or has an unknown name that
-            begins like one of a security setting.
+        ConfigError: the setting names a Java class that controls access, or its unknown name begins like the
+        name of a security setting.
     """
     _refuse_other_class(name, setting, text)
     if setting.startswith(_PROTECTING) and not is_known:
@@ -207,7 +207,7 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
 
 
 def _refuse_other_class(name: str, setting: str, text: str) -> None:
-    """Raise ConfigError if a setting names a Java class without an equivalent. `setting` has no listener."""
+    """Raise ConfigError if a setting names a Java class for access control that has no equivalent."""
     match = _MECHANISM.fullmatch(setting)
     mechanism, base = (None, setting) if match is None else (match[1], match[2])
     classes = _CLASSES.get(base)
@@ -218,11 +218,11 @@ def _refuse_other_class(name: str, setting: str, text: str) -> None:
 
 
 def check(name: str, text: str) -> bool:
-    """Check a security setting; return False if the name is no security setting.
+    """Check a security setting; return False if the name is not a security setting.
 
     Raises:
-        ConfigError: the value is invalid, or names a Java class without an equivalent that decides about
-            access. The message does not quote the value of a secret.
+        ConfigError: the value is invalid, or names a Java class for access control that has no equivalent.
+        The message does not quote the value of a secret.
     """
     base = base_name(name)
     if base is None:
@@ -249,7 +249,7 @@ def is_secret(name: str) -> bool:
 
 
 class SettingTexts(Protocol):
-    """The configuration of a broker as texts by name, those that clients have set first."""
+    """The interface of a broker's configuration: dicts of texts by name, in order of precedence."""
 
     @property
     def dynamic(self) -> Mapping[str, str]: ...
@@ -269,10 +269,10 @@ class BrokerSecuritySettings:
         self.listener = listener
 
     def text(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> str | None:
-        """Return the value in force, or None.
+        """Return the effective value of a setting, or None.
 
-        The value set for listener and mechanism overrides that for the listener, which overrides the plain
-        one, which overrides the default. If `inherits` is False, the plain name is not looked up.
+        In decreasing order of precedence, the value is the one for listener and mechanism, for the listener,
+        for the plain name, or the default. If `inherits` is False, the plain name is not looked up.
         """
         names = []
         behind_mechanism = f"{mechanism.lower()}.{name}" if mechanism is not None else None
@@ -291,15 +291,15 @@ class BrokerSecuritySettings:
         return KEYS[name].default
 
     def integer(self, name: str, mechanism: str | None = None) -> int:
-        """Return the value of a numeric setting; 0 without a value."""
+        """Return the value of a numeric setting; return 0 if it has no value."""
         return int(self.text(name, mechanism) or 0)
 
     def boolean(self, name: str) -> bool:
-        """Return the value of a boolean setting; False without a value."""
+        """Return the value of a boolean setting; return False if it has no value."""
         return (self.text(name) or "").strip().lower() == "true"
 
     def secret(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> Secret | None:
-        """Return the value of a secret; ``${env:NAME}`` and ``${file:/path}`` are replaced by what they name.
+        """Return the value of a secret; replace ``${env:NAME}`` and ``${file:/path}`` with their values.
 
         Raises:
             ConfigError: the variable or file does not exist.

@@ -1,7 +1,7 @@
 """`server.properties`: reading Java's format, and warnings about settings without effect.
 
-One warning names each unknown setting, with the most similar known one; a single one names those of Kafka's
-settings that have no effect in a single process.
+Each unknown setting causes a warning with the most similar known name. One more warning names all settings of
+Kafka that have no effect in a single process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 FILE_CHARACTERS_MAX = 1 << 20
-"""The longest file of settings that is read, in characters: a hundred times the longest usual file."""
+"""The most characters of a settings file that is read: a hundred times the usual maximum."""
 
 
 SUGGESTED_MAX = 20
-"""The most unknown settings for which a similar name is searched, which takes milliseconds each."""
+"""The most unknown settings for which a similar name is searched, which takes some milliseconds per name."""
 
 
 class ReadProperties(NamedTuple):
@@ -32,7 +32,7 @@ class ReadProperties(NamedTuple):
 
 
 def read_properties(path: str) -> ReadProperties:
-    """Read a file of settings. If a name occurs twice, the last value counts.
+    """Read a file of settings. If a name occurs twice, its last value applies.
 
     Raises:
         ConfigError: the file cannot be read, or a line is malformed.
@@ -54,7 +54,7 @@ def read_properties(path: str) -> ReadProperties:
 
 
 def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:
-    """Return warnings about settings that change nothing: one for each unknown name, one for all the others.
+    """Return warnings about settings without effect: one per unknown name, one for all known names.
 
     `places` has the position of each setting in its file: ``PATH:LINE``.
     """

@@ -1,7 +1,7 @@
-"""The settings of topics: Kafka's names, types and defaults (4.x), and the effect of each here.
+"""The settings of topics: Kafka's names, types and defaults (4.x), and their effects in Penstock.
 
-A key names the broker keys that give its default. A key without effect is accepted, because topics of Apache
-Kafka carry it; its description says why it means nothing to a single process.
+Each key names the broker keys that determine its default. A key without effect is accepted, because topics of
+Apache Kafka may have it; its description gives the reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _THROTTLED = ConfigKey(
     "",
     LIST,
     "",
-    "In a cluster: replicas that the limits of replication are about: PARTITION:BROKER, or * for all.",
+    "In a cluster: replicas to which replication throttles apply: PARTITION:BROKER pairs, or * for all.",
     item_pattern="[0-9]+:[0-9]+",
 )
 
@@ -57,7 +57,7 @@ TOPIC_KEYS = table(
         "cleanup.policy",
         LIST,
         "delete",
-        "What happens to old data: delete, compact or both.",
+        "Treatment of outdated data: delete, compact or both.",
         "log.cleanup.policy",
         choices=("delete", "compact"),
     ),
@@ -65,7 +65,7 @@ TOPIC_KEYS = table(
         "compression.gzip.level",
         INT,
         "-1",
-        "Level used when the broker itself compresses with gzip.",
+        "Compression level if the broker itself compresses with gzip.",
         "compression.gzip.level",
         at_least=-1,
         at_most=9,
@@ -75,7 +75,7 @@ TOPIC_KEYS = table(
         "compression.lz4.level",
         INT,
         "9",
-        "Level used when the broker itself compresses with lz4.",
+        "Compression level if the broker itself compresses with lz4.",
         "compression.lz4.level",
         at_least=1,
         at_most=17,
@@ -84,7 +84,7 @@ TOPIC_KEYS = table(
         "compression.type",
         STRING,
         "producer",
-        "Codec the topic is stored in; producer keeps what was sent.",
+        "Codec with which records are stored; `producer` leaves batches as they were sent.",
         "compression.type",
         choices=_CODECS,
     ),
@@ -92,7 +92,7 @@ TOPIC_KEYS = table(
         "compression.zstd.level",
         INT,
         "3",
-        "Level used when the broker itself compresses with zstd.",
+        "Compression level if the broker itself compresses with zstd.",
         "compression.zstd.level",
         at_least=-131072,
         at_most=22,
@@ -101,7 +101,7 @@ TOPIC_KEYS = table(
         "delete.retention.ms",
         LONG,
         str(DAY_MS),
-        "How long tombstones stay in a compacted topic.",
+        "Time for which tombstones stay in a compacted topic.",
         "log.cleaner.delete.retention.ms",
         at_least=0,
     ),
@@ -115,7 +115,7 @@ TOPIC_KEYS = table(
         "file.delete.delay.ms",
         LONG,
         "60000",
-        "Time between taking a segment out and deleting its files.",
+        "Time between the removal of a segment from the log and the deletion of its files.",
         "log.segment.delete.delay.ms",
         at_least=0,
     ),
@@ -123,7 +123,7 @@ TOPIC_KEYS = table(
         "flush.messages",
         LONG,
         str(LONG_MAX),
-        "Records after which the log is forced to disk; 1 is every batch.",
+        "Number of records after which the log is flushed to disk; 1 means after every batch.",
         "log.flush.interval.messages",
         at_least=1,
     ),
@@ -131,7 +131,7 @@ TOPIC_KEYS = table(
         "flush.ms",
         LONG,
         str(LONG_MAX),
-        "Milliseconds after which the log is forced to disk.",
+        "Milliseconds after which the log is flushed to disk.",
         "log.flush.interval.ms",
         "log.flush.scheduler.interval.ms",
         at_least=0,
@@ -173,7 +173,7 @@ TOPIC_KEYS = table(
         "max.compaction.lag.ms",
         LONG,
         str(LONG_MAX),
-        "Longest time a record stays out of reach of compaction.",
+        "Maximum time until a record becomes eligible for compaction.",
         "log.cleaner.max.compaction.lag.ms",
         at_least=1,
     ),
@@ -190,7 +190,7 @@ TOPIC_KEYS = table(
         "max.message.bytes",
         INT,
         "1048588",
-        "Largest record batch accepted, as it arrives.",
+        "Maximum size of a record batch as it is sent (compressed), in bytes.",
         "message.max.bytes",
         at_least=0,
     ),
@@ -198,7 +198,7 @@ TOPIC_KEYS = table(
         "message.downconversion.enable",
         BOOLEAN,
         "true",
-        "Whether fetchers older than 0.11 get converted records.",
+        "Convert records for consumers older than 0.11.",
         "log.message.downconversion.enable",
     ),
     _idle_topic(
@@ -212,7 +212,7 @@ TOPIC_KEYS = table(
         "message.timestamp.after.max.ms",
         LONG,
         "3600000",
-        "How far ahead of the broker a create time may be.",
+        "Maximum difference, in ms, by which a create time may be later than the broker's clock.",
         "log.message.timestamp.after.max.ms",
         at_least=0,
     ),
@@ -220,7 +220,7 @@ TOPIC_KEYS = table(
         "message.timestamp.before.max.ms",
         LONG,
         str(LONG_MAX),
-        "How far behind the broker a create time may be.",
+        "Maximum difference, in ms, by which a create time may be earlier than the broker's clock.",
         "log.message.timestamp.before.max.ms",
         at_least=0,
     ),
@@ -236,7 +236,7 @@ TOPIC_KEYS = table(
         "message.timestamp.type",
         STRING,
         "CreateTime",
-        "Whose clock stamps records: producer or broker.",
+        "Time in records: CreateTime (of the producer) or LogAppendTime (of the broker).",
         "log.message.timestamp.type",
         choices=("CreateTime", "LogAppendTime"),
     ),
@@ -244,7 +244,7 @@ TOPIC_KEYS = table(
         "min.cleanable.dirty.ratio",
         DOUBLE,
         "0.5",
-        "Share of uncompacted bytes that starts a compaction.",
+        "Fraction of uncompacted bytes in a log at which a compaction starts.",
         "log.cleaner.min.cleanable.ratio",
         at_least=0,
         at_most=1,
@@ -253,7 +253,7 @@ TOPIC_KEYS = table(
         "min.compaction.lag.ms",
         LONG,
         "0",
-        "Shortest time a record stays out of reach of compaction.",
+        "Minimum time until a record becomes eligible for compaction.",
         "log.cleaner.min.compaction.lag.ms",
         at_least=0,
     ),
@@ -261,7 +261,7 @@ TOPIC_KEYS = table(
         "min.insync.replicas",
         INT,
         "1",
-        "Replicas that must have a record before acks=all is answered.",
+        "Minimum number of in-sync replicas for writes with acks=all.",
         "min.insync.replicas",
         at_least=1,
     ),
@@ -273,9 +273,7 @@ TOPIC_KEYS = table(
         "Apache Kafka does not have it.",
         is_hidden=True,
     ),
-    _topic(
-        "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
-    ),
+    _topic("preallocate", BOOLEAN, "false", "Create segment files at their full size.", "log.preallocate"),
     _idle_topic(
         "remote.copy.lag.bytes",
         LONG,
@@ -299,14 +297,14 @@ TOPIC_KEYS = table(
         "retention.bytes",
         LONG,
         "-1",
-        "Bytes a partition may hold before old segments go; -1 no limit.",
+        "Maximum bytes of a partition; beyond it, old segments are deleted. -1 means no limit.",
         "log.retention.bytes",
     ),
     _topic(
         "retention.ms",
         LONG,
         "604800000",
-        "Age at which segments are deleted; -1 never.",
+        "Age at which segments are deleted; -1 means never.",
         "log.retention.ms",
         ("log.retention.minutes", 60_000),
         ("log.retention.hours", 3_600_000),
@@ -316,7 +314,7 @@ TOPIC_KEYS = table(
         "segment.bytes",
         INT,
         "1073741824",
-        "Size at which a new segment begins.",
+        "Size in bytes at which a new segment begins.",
         "log.segment.bytes",
         at_least=14,
     ),
@@ -324,7 +322,7 @@ TOPIC_KEYS = table(
         "segment.index.bytes",
         INT,
         "10485760",
-        "Largest size of an index file.",
+        "Maximum size of an index file, in bytes.",
         "log.index.size.max.bytes",
         at_least=4,
     ),
@@ -332,7 +330,7 @@ TOPIC_KEYS = table(
         "segment.jitter.ms",
         LONG,
         "0",
-        "Random share taken off segment.ms so that partitions do not roll at once.",
+        "Maximum random time subtracted from segment.ms, so that partitions do not roll all at once.",
         "log.roll.jitter.ms",
         ("log.roll.jitter.hours", 3_600_000),
         at_least=0,
@@ -350,7 +348,7 @@ TOPIC_KEYS = table(
         "unclean.leader.election.enable",
         BOOLEAN,
         "false",
-        "Whether a replica that is not in sync may lead where no other can: records may be lost.",
+        "Allow a replica that is not in sync to lead if no other can; records may be lost.",
         "unclean.leader.election.enable",
     ),
 )
@@ -358,4 +356,4 @@ TOPIC_KEYS = table(
 RETIRED_KEYS = frozenset(
     ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 )
-"""Topic settings that only older releases have. They are unknown unless the broker behaves as one."""
+"""Topic settings that only older releases have, and that a broker accepts only if it behaves as one."""

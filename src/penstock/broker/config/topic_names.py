@@ -7,13 +7,13 @@ import re
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 TOPIC_NAME_LENGTH_MAX = 249
-"""The longest topic name. A partition's directory adds a dash and a number; file names have 255 bytes."""
+"""The most characters of a topic name: partition directories add ``-NUMBER``, and have 255 bytes at most."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Check that a topic may have this name.
+    """Check that a name is valid for a topic.
 
     Raises:
         KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason.

@@ -1,8 +1,8 @@
-"""Settings of the broker and of topics: Kafka's names, checked and typed.
+"""The values of broker and topic settings, checked and converted to their types.
 
-`BrokerConfig` holds what was set for the broker, `TopicConfig` what was set for one topic on top of it.
+`BrokerConfig` has the settings of the broker; `TopicConfig` adds those that are set for one topic.
 Both return typed values and the source of each value, which DescribeConfigs reports.
-This module reads no file, and does not depend on what a setting is used for.
+This module reads no file, and does not depend on the use of a setting.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ logger = logger_named("penstock.broker")
     SOURCE_METRICS,
     SOURCE_GROUP,
 ) = range(1, 9)
-"""The sources of a setting's value, as DescribeConfigs numbers them."""
+"""The sources of a setting's value, with the numbers that DescribeConfigs uses for them."""
 
 _INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
 
@@ -142,14 +142,14 @@ SUGGESTION_CHARACTERS_MAX = 64
 
 
 _NOT_A_DIRECTORY = compile_(r"(?:[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)|\d+(?:\.\d+){1,3}")
-"""Matches what is given by mistake instead of a directory: an address, or a release of Kafka."""
+"""A pattern for values passed by mistake instead of a directory: an address, or a release of Kafka."""
 
 _OURS = "penstock."
-"""The prefix of Penstock's settings. No file for Apache Kafka has it, so an unknown name is an error."""
+"""The prefix of Penstock's settings. An unknown name that begins with it is an error."""
 
 
 class Suggestions:
-    """Counts for how many more unknown names of one request a similar known name is searched."""
+    """Counts the unknown names of a request for which a similar name may still be searched."""
 
     __slots__ = ("left",)
 
@@ -158,7 +158,7 @@ class Suggestions:
 
 
 def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggestions) -> ConfigError:
-    """Return the error for an unknown name, with the most similar known one while `suggestions` last.
+    """Return the error for an unknown name, with a similar known name unless `suggestions` is used up.
 
     The message begins like Apache Kafka's, which differs between topic settings and broker settings.
     """
@@ -186,13 +186,13 @@ def _is_heeded(name: str, text: str) -> bool:
 def settings_texts(
     config: Mapping[str, object], keywords: Mapping[str, object], place: str = "Broker"
 ) -> dict[str, str]:
-    """Return a broker's settings as texts: those of `config` by dotted names, overridden by `keywords`.
+    """Return a broker's settings as a dict from dotted name to text: `config`, overridden by `keywords`.
 
-    `keywords` are keyword arguments of the class `place`.
+    `keywords` are keyword arguments of the class or function `place`, which error messages name.
 
     Raises:
-        ConfigError: a keyword is no setting; the message says what to write. Names in `config` may be
-            anything, as in a file.
+        ConfigError: a keyword is not a setting; the message has the correct form. Unknown names in `config`
+        are allowed, as in a file.
     """
     named = {name.replace("_", "."): value for name, value in keywords.items()}
     for name in named:
@@ -211,7 +211,7 @@ def check_data_dir(data_dir: object) -> None:
     """Check that the first argument of a broker is the path of a directory.
 
     Raises:
-        ConfigError: `data_dir` is no path, or is text that looks like an address or a release of Kafka.
+        ConfigError: `data_dir` is not a path, or is text that looks like an address or a release of Kafka.
     """
     if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
         raise ConfigError(
@@ -225,7 +225,7 @@ def check_data_dir(data_dir: object) -> None:
 
 
 def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) -> None:
-    """Log warnings about the settings without effect. `places` has their positions: ``PATH:LINE``."""
+    """Log warnings about settings without effect. `places` is a dict from setting to ``PATH:LINE``."""
     if config.unheeded:
         from penstock.broker.config.server_properties import remarks
 
@@ -237,7 +237,7 @@ _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.
 
 
 def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
-    """Check that the settings of a group type fit together. `integer` returns the value of a setting.
+    """Check that a group type's settings do not contradict each other. `integer` returns a setting's value.
 
     Raises:
         ConfigError: a value is outside of its bounds, or the heartbeat interval exceeds the session timeout.
@@ -261,27 +261,27 @@ def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
 class BrokerConfig:
     """The settings of a broker, over Kafka's defaults.
 
-    `settings` were given at the start. `dynamic` and `dynamic_defaults` were set by clients, for this
-    broker and for all brokers, and override them (KIP-226). With `as_version` the defaults are those
-    of a release of Kafka.
+    `settings` come from the start of the broker. Clients have set `dynamic` for this broker and
+    `dynamic_defaults` for all brokers, which override `settings` (KIP-226). With `as_version` the defaults
+    are those of a release of Kafka.
 
     Unknown names are ignored, as in Apache Kafka, and so are settings without effect: the
     broker logs both when it starts (`log_unheeded`).
 
     Raises:
-        ConfigError: a value does not fit, or an unknown name begins like Penstock's own settings or
-            like those of security.
+        ConfigError: a value is invalid, or an unknown name has the prefix of Penstock's own settings or of
+        security settings.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
         self.release = _release_settings(as_version) if as_version is not None else None
-        """The release of Kafka whose settings these are; None for the newest."""
+        """The settings of the Kafka release as which the broker behaves; None for the newest."""
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
         """The definitions of the topic settings that the release has."""
         self.unheeded: list[str] = []
-        """The names of the settings that change nothing: unknown ones, and those without effect."""
+        """The names of settings in the configuration that are unknown, or known but without effect."""
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is not None:
@@ -297,12 +297,12 @@ class BrokerConfig:
             if any(name.startswith(f"group.{kind}.") for name in self.settings):
                 _check_group_keys(kind, self.integer)
         self.started_with: dict[str, str] = {}
-        """Settings that come from arguments, such as the address. They are only shown in DescribeConfigs."""
+        """Settings from arguments of the broker, such as the address, which only DescribeConfigs uses."""
 
     def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
         """Return these settings, overridden by those that clients set for this broker and for all brokers.
 
-        The two mappings are read at every access to a setting, so that changes in them count at once.
+        The two mappings are read at every access to a setting, so that changes in the mappings apply at once.
         """
         config: BrokerConfig = object.__new__(type(self))
         config.__dict__.update(self.__dict__)
@@ -327,20 +327,20 @@ class BrokerConfig:
         return self[name] is True
 
     def text(self, name: str) -> str | None:
-        """Return the text in force, or None if nothing is set and there is no default."""
+        """Return a setting's effective text, or None if it is not set and has no default."""
         for texts in (self.dynamic, self.dynamic_defaults, self.settings):
             if name in texts:
                 return texts[name]
         return self.default(name)
 
     def default(self, name: str) -> str | None:
-        """Return the default of a setting as text: Kafka's, or that of the release the broker behaves as."""
+        """Return the default of a setting as text, for the Kafka release as which the broker behaves."""
         if self.release is not None and name in self.release.defaults:
             return self.release.defaults[name]
         return BROKER_KEYS[name].default
 
     def set_texts(self, name: str) -> Iterator[Setting]:
-        """Yield every value that was set for this name, the value in force first."""
+        """Yield every value that was set for this name, the effective value first."""
         for texts, source in (
             (self.dynamic, SOURCE_DYNAMIC_BROKER),
             (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
@@ -360,7 +360,7 @@ class BrokerConfig:
 
     @property
     def names_node(self) -> bool:
-        """True if the node's id was set; otherwise the id in the data directory is used."""
+        """True if the settings contain the node's id; otherwise the id in the data directory is used."""
         return "node.id" in self.settings or "broker.id" in self.settings
 
     @property
@@ -375,9 +375,9 @@ class BrokerConfig:
         return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
     def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
-        """Yield every value of the setting, the value in force first, the default last.
+        """Yield every value of the setting, the effective value first, the default last.
 
-        `key` is given for a setting that is not in `BROKER_KEYS`.
+        The caller must pass `key` if the setting is not in `BROKER_KEYS`.
         """
         yield from self.set_texts(name)
         default = self.default(name) if key is None or name in BROKER_KEYS else key.default
@@ -394,7 +394,7 @@ class TopicConfig:
     Values that a Produce or a Fetch needs are attributes, computed once.
 
     Raises:
-        ConfigError: a name is unknown or a value does not fit.
+        ConfigError: a name is unknown, or a value is invalid.
     """
 
     __slots__ = (
@@ -448,7 +448,7 @@ class TopicConfig:
         self.deletes_old = isinstance(policy, list) and "delete" in policy
 
     def check_together(self) -> None:
-        """Check that settings fit together before they are set; stored settings are not checked.
+        """Check, before settings are stored, that they do not contradict each other.
 
         Raises:
             ConfigError: the settings contradict each other.
@@ -469,7 +469,7 @@ class TopicConfig:
         return value
 
     def text(self, name: str) -> str | None:
-        """Return the text of the value in force, in the unit of the topic setting."""
+        """Return the text of a setting's effective value, in the unit of the topic setting."""
         if name in self.overrides:
             return self.overrides[name]
         key = TOPIC_KEYS[name]
@@ -483,7 +483,7 @@ class TopicConfig:
         return key.default
 
     def settings(self, name: str) -> list[Setting]:
-        """Return every value of the setting, the value in force first.
+        """Return every value of a setting, the effective value first.
 
         As in Apache Kafka, a value in another unit (`log.retention.hours`) is left out until one in the
         setting's own unit is set.
@@ -498,7 +498,7 @@ class TopicConfig:
         return sorted(found, key=_source)
 
     def source(self, name: str) -> int:
-        """Return the source of the value in force, which may be set in another unit."""
+        """Return the source of a setting's effective value, which may have been set in another unit."""
         if name in self.overrides:
             return SOURCE_TOPIC
         found = [
@@ -512,7 +512,7 @@ def _source(setting: Setting) -> int:
 
 
 def canonical(key: ConfigKey, text: str | None) -> str | None:
-    """Return the text of a setting as Apache Kafka shows it: that of the value after parsing."""
+    """Return the text of a setting in Apache Kafka's canonical form: parse it, and format the value."""
     value = parse(key, text)
     if value is None:
         return None
@@ -535,5 +535,5 @@ def _java_double(number: float) -> str:
 
 
 def _scaled(number: int, factor: int) -> int:
-    """Convert hours or minutes to milliseconds; a negative number means "never" in every unit."""
+    """Convert hours or minutes to milliseconds; leave a negative number, which means "never"."""
     return number if number < 0 else number * factor
