@@ -1,4 +1,4 @@
-"""Serving the brokers of a cluster on one event loop: one `ClusterNode` each, and what they share."""
+"""Runs the brokers of a `Cluster` on one event loop: a `ClusterNode` for each, and a `Shared` for all."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ ALIVE_PATIENCE_S = 30.0
 cut off waits in vain."""
 
 ALIVE_SOON_S = 0.5
-"""The seconds for which a starting broker checks that it is alive at every turn of the event loop: most
-brokers are alive within milliseconds."""
+"""The seconds for which a starting broker checks at every turn of the event loop that the controller
+counts it as alive. Most brokers are alive within milliseconds."""
 
 ALIVE_STEP_S = 0.01
-"""The seconds between later checks of a starting broker that it is alive."""
+"""The seconds between the checks that follow, after `ALIVE_SOON_S`, until the controller counts a starting
+broker as alive."""
 
 
 class Shared:
@@ -81,14 +82,14 @@ class Shared:
         self.transport: LocalTransport
         self.quorum: Quorum
         self.numbers = itertools.count(1)
-        """The numbers of new connections, unique among all brokers."""
+        """The counter that numbers new connections, so that no two brokers use one number."""
         self.nodes: dict[int, Node] = {}
         """The nodes of the running brokers, by id."""
         self._store: LogStore | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expiring_s = config.integer("broker.session.timeout.ms") / 1000 / 8
         self._expires_at = 0.0
-        """The time of the next check of broker sessions, by the clock of the event loop."""
+        """The time of the next check for expired broker sessions, in seconds of the event loop's clock."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the controller.
@@ -149,7 +150,7 @@ class Shared:
         self.expire()
 
     def expire(self) -> None:
-        """Fence the brokers that have sent no heartbeat for too long."""
+        """Fence the brokers whose session has expired, because they have sent no heartbeat for too long."""
         with self.failures.barrier("controller", "brokers whose session has ended"):
             self.quorum.expire()
 
@@ -159,7 +160,7 @@ class Shared:
 
 
 class ClusterNode:
-    """One broker of a cluster, over all its starts and stops: its id, port and data stay."""
+    """One broker of a cluster. Its id, port and data stay the same when it is stopped and started again."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class ClusterNode:
         self.host = host
         self.port = port
         self.server: Server | None = None
-        """The running server, or None."""
+        """The running server; None while the broker is stopped."""
         self.member: ClusterMember | None = None
         self._shared = shared
         self._as_version = as_version
@@ -370,7 +371,7 @@ class ClusterNode:
         self._shared.nodes.pop(self.id, None)
 
     async def end(self) -> BaseException | None:
-        """Close the server and its store; return the error of the closing, or None."""
+        """Close the server and its store; return the error that closing raised, or None."""
         task, self._task = self._task, None
         if task is None:
             return None

@@ -28,7 +28,7 @@ class CloseConnection(PenstockError):
 
 
 class Parts(Protocol):
-    """The parts of a broker that every request needs; the rest is in `handlers.serving_node`."""
+    """The attributes of a broker that every request uses; `handlers.serving_node` declares all others."""
 
     response_bytes_max: int
 
@@ -76,11 +76,11 @@ class Context(Generic[P]):
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None
-        """An arrival time, and the decompression budget on the event loop of requests that arrived at that
-        time (see `side_thread`)."""
+        """An arrival time, and the budget for decompression on the event loop that this connection's
+        requests of that arrival time share (see `side_thread`); None before the first use."""
 
     def at(self, node: Any) -> Context[Any]:
-        """Return a context of the same request for `node`, another broker of the cluster, to do the work."""
+        """Return a context of this request for `node`, another broker of the cluster that does the work."""
         there: Context[Any] = Context(node, self.session)
         there.header, there.version = self.header, self.version
         there.now_ms, there.now, there.arrived = self.now_ms, self.now, self.arrived

@@ -1,7 +1,7 @@
 """`Node`: one broker without its sockets: configuration, cluster state, waiting requests, and the clock.
 
-Everything a handler works on is an attribute of `Node`. The server gives it connections; tests give it
-requests.
+Everything a handler works on is an attribute of `Node`. A server passes the requests of its connections to a
+`Node`; tests can do so without a server.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Node:
     ) -> None:
         """Open the node.
 
-        `cluster` is the state of the cluster that it is in, by default a cluster of one node.
+        `cluster` is the state of the cluster that the node belongs to, by default a cluster of one node.
         """
         self.cluster = ClusterState(config, store, clock.now_ms()) if cluster is None else cluster
         self.config = config = self.cluster.config
@@ -110,7 +110,7 @@ class Node:
         self.store = store
         self.purgatory = Purgatory()
         self.failures = Failures(clock.monotonic)
-        """Gets the exceptions that barriers catch."""
+        """Counts and logs the exceptions that `Failures.barrier` blocks catch."""
         self.limited_log = LimitedLog(clock.monotonic, logger)
         """A log with a limited rate, for messages that any client can cause."""
         self.profile = None if config.release is None else _profile(config.release.name)
@@ -124,7 +124,7 @@ class Node:
         self.interceptors = InterceptorChain(lambda: self.router.reset())
         """The interceptors around every handler."""
         self.router = Router(self.routes, self.interceptors.ordered, self.profile)
-        """The routes ready to be called, by API and version."""
+        """The handlers and codecs with all interceptors applied, by API and version."""
         if interceptors:
             self.interceptors.set(Stage.CUSTOM, *interceptors)
         if self.profile is not None:
@@ -175,8 +175,8 @@ class Node:
         """The decompression limits of one request: bytes, and records to be checked."""
         self._side_thread: SideThread | None = None
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
-        """Runs a function in the broker's thread, on a call from any thread. The server sets it; None without
-        a server."""
+        """Runs a function in the broker's thread soon; any thread may call it. The server sets it; None
+        without a server."""
 
     @property
     def not_ready(self) -> str | None:
@@ -184,7 +184,7 @@ class Node:
         return None if self.membership is None else self.membership.not_ready
 
     def quotas_changed(self) -> None:
-        """Begin to throttle clients once there are quotas. Called when quotas have been read or changed."""
+        """Begin or end the throttling of clients, after quotas have been read or changed."""
         if self.cluster.quotas and self.throttle is None:
             from penstock.broker.requests.quotas import Windows
             from penstock.broker.requests.throttling import ClientThrottle
@@ -238,7 +238,7 @@ class Node:
 
     @property
     def sharing(self) -> ShareService:
-        """The service of share groups at the leaders of partitions; imported on first use."""
+        """The service for share groups on the partitions that this broker leads; imported on first use."""
         if self._sharing is None:
             from penstock.broker.sharing.service import ShareService
 
@@ -247,7 +247,7 @@ class Node:
 
     @cached_property
     def share_persister(self) -> SharePersister | None:
-        """The object that reads and writes share partitions' state; None without a share coordinator."""
+        """Reads and writes the state of share partitions at their share coordinators."""
         from penstock.broker.groups.share_state.persister import Persister
 
         return Persister(self.send_share_state)
@@ -389,10 +389,11 @@ class Node:
         )
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Run the maintenance that is due in every open log; return the errors, which stop no other log.
+        """Run the maintenance that is due, of logs, groups, transactions and metadata; return the errors.
 
-        The monotonic clock decides what is due. `now_ms`, the time of day, which may be set back, is only
-        compared with the timestamps of records.
+        An error of one log or group does not stop the maintenance of others. The monotonic clock decides what
+        is due. `now_ms`, the time of day, which may be set back, is only compared with the timestamps of
+        records.
         """
         uptime_s = self.clock.monotonic()
         failures = self.retention.step(uptime_s, now_ms)
@@ -442,7 +443,7 @@ class Node:
         return failures
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
-        """Write a snapshot of the metadata log and cut the log, if that is due; return the errors."""
+        """Write a snapshot of the metadata log and delete old records, if that is due; return the errors."""
         log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
@@ -464,9 +465,10 @@ class Node:
             self._metadata_upkeep.stop()
 
     def _forget_producers(self) -> None:
-        """Drop the idlest producers, so that the node keeps at most the allowed number, shared out evenly.
+        """Drop the state of the idlest producers, so that the node keeps at most `penstock.producers.max`.
 
-        Partitions with more producers than their share lose those that have written nothing for longest.
+        A partition with more producers than an even share loses those that have not written for the longest
+        time.
         """
         counts = sorted(partition.producer_count for partition in self.cluster.partitions())
         left, most = self._producers_max, 0
@@ -489,7 +491,7 @@ class Node:
         )
 
     def note_producers(self) -> list[StorageError]:
-        """Write the snapshots of producers, as the last step before the store is closed; return the errors.
+        """Write the snapshots of producer state, as the last step before closing; return the errors.
 
         After an error the next start reads the same states from the logs, which takes longer.
         """

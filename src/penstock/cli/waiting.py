@@ -137,9 +137,9 @@ def _write(text: str) -> None:
 
 
 def pause(seconds: float, ask: Callable[[], object] | None = None) -> None:
-    """Sleep for a time; meanwhile call `ask` repeatedly, which sends a request to the brokers.
+    """Sleep for `seconds`; meanwhile call `ask` repeatedly, which sends a request to the brokers.
 
-    Without a pending request, a lost broker would not be noticed. Its errors are ignored here; the caller's
+    Without a pending request, a lost broker would not be noticed. Errors of `ask` are ignored; the caller's
     next request reports them.
     """
     end = time.monotonic() + seconds

@@ -22,7 +22,7 @@ logger = logger_named("penstock.client")
 
 
 class _Background:
-    """The event loop and its thread."""
+    """The background event loop and the thread that runs it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

@@ -102,7 +102,7 @@ def codec_name(value: object) -> str:
 
 
 ACKS_MAX = 2**15 - 1
-"""The maximum of the field `acks` in a Produce request, an int16."""
+"""The maximum value of `acks`: the field in a Produce request is an int16."""
 
 
 def acks_number(value: object) -> int:
@@ -118,7 +118,7 @@ BY_DURATION = "by_duration:"
 
 
 def offset_reset(value: object) -> str:
-    """Return Java's value of ``auto.offset.reset`` for a value as Java or librdkafka spells it.
+    """Return Java's spelling of a value of ``auto.offset.reset``, given as Java or librdkafka spells it.
 
     ``by_duration:PT1H`` begins an hour before now (KIP-1106).
     """
@@ -136,7 +136,7 @@ def optional_text(value: object) -> str | None:
 
 
 def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
-    """Return assignors, given by names or as objects, in the order of preference."""
+    """Return assignors in the order of preference. They are given as names or as objects."""
     from penstock.client.assignors import Assignor, assignor_named
 
     items = value.split(",") if isinstance(value, str) else value
@@ -222,7 +222,9 @@ class ClientConfig:
 
     @classmethod
     def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
-        """Return the options given to a client's constructor. None in `arguments` stands for not given.
+        """Return the options given to a client's constructor.
+
+        None in `arguments` means that the option is not given.
 
         Raises: as `parse`.
         """
@@ -389,7 +391,7 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """The limits of what one compressed batch may decompress to."""
+        """The maximum numbers of bytes and records that one compressed batch may decompress to."""
         return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
 
     @property
@@ -464,7 +466,7 @@ class ShareConsumerConfig(ClientConfig):
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """The limits of what one compressed batch may decompress to."""
+        """The maximum numbers of bytes and records that one compressed batch may decompress to."""
         return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
 
     @property
@@ -506,7 +508,8 @@ NOT_OF_SHARE_GROUPS = {
 SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
-"""Prefixes of the options that `penstock.client.security.options` parses. It is imported only for them."""
+"""Prefixes of the options that `penstock.client.security.options` parses. That module is imported only if
+such an option is given."""
 
 
 def _pairs(
@@ -517,7 +520,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """Return the fields of a config class by dotted option name; security options are not among them."""
+    """Return a config class's fields as a dict by dotted option name, without the security options."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:

@@ -1,6 +1,6 @@
 """Decodes frames to messages: a request has its API in the header, a response is matched by correlation id.
 
-Every message becomes an `ConversationEntry`, even a malformed one. An entry as JSON is an object from which
+Every message becomes a `ConversationEntry`, even a malformed one. An entry as JSON is an object from which
 `encoded` makes the same frame again.
 """
 
@@ -26,7 +26,7 @@ from penstock.protocol.inspect.version_prefix import leading_bytes
 from penstock.protocol.message import Message
 
 HEADER = "header"
-"""The path that stands for the header, beside the paths of structs in the message."""
+"""The key of the header's unknown tagged fields, which are otherwise stored by paths of structs."""
 
 
 @dataclass
@@ -261,7 +261,7 @@ def _messages(connection: TcpConnection, port: int | None) -> Iterator[Conversat
 
 
 def _client(connection: TcpConnection, port: int | None) -> str:
-    """Return the client's address: that of the end without `port`, or that connected, or sent a request."""
+    """Return the client's address: the end without `port`, else that which connected or sent a request."""
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):
@@ -276,7 +276,7 @@ def _client(connection: TcpConnection, port: int | None) -> str:
 
 
 def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
-    """Yield (end, frame) for every frame; a string in place of a frame is the error in the rest."""
+    """Yield (end position, frame) for each frame; a final string instead of a frame is the error."""
     reader = FrameReader()
     rest = memoryview(data)
     position = 0
@@ -305,7 +305,7 @@ def _trouble(reason: str, time: float | None = None, connection: str | None = No
 
 
 def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
-    """Return the bytes of an entry given as JSON: a frame if it has a header, else the message.
+    """Return the bytes of an entry's JSON form: of a whole frame if it has a header, else of the message.
 
     With `"framed": true` the version is put in front. `named` is the class of a message that is not Kafka's.
 

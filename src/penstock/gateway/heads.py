@@ -32,7 +32,8 @@ REQUEST_BYTES_MIN = 8
 """The size of the shortest request: API key, version and correlation id."""
 
 HEAD_BYTES_MAX = 128 << 10
-"""Largest position of the acks in a Produce: client id and transactional id have less than 32 KiB each."""
+"""The highest possible position in bytes of the acks in a Produce request: the client id and the
+transactional id before them have less than 32 KiB each."""
 
 
 class Incomplete(Exception):
@@ -40,7 +41,7 @@ class Incomplete(Exception):
 
 
 def client_id_of(head: Data) -> str:
-    """Return the client id of a request, as far as its bytes have arrived, or an empty string.
+    """Return the part of a request's client id that has arrived; an empty string if nothing has arrived.
 
     `head` begins with the size field. ControlledShutdown 0, which only brokers send, has no client id.
     """
@@ -92,8 +93,9 @@ def _behind_tags(head: Data, position: int) -> int:
 def is_kafka_request(start: Data) -> bool:
     """Return True if `start`, the bytes after a size field, begins with an existing API key and version.
 
-    SASL tokens without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter and a comma,
-    those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.
+    It distinguishes requests from raw SASL tokens without a header (before Kafka 1.0). SCRAM tokens begin
+    with a letter and a comma, Kerberos tokens with 0x60 or 0x05 0x04, PLAIN tokens with a zero and the user's
+    name.
     """
     if len(start) < 8:
         return False
@@ -118,7 +120,7 @@ def no_request(size: int, most: int) -> DecodeError:
 
 
 def check_short(head: Data, least: int, most: int) -> None:
-    """Check the size field of a frame, if it has arrived, before the rest of the frame arrives.
+    """Check the size field of a frame of which only the beginning has arrived.
 
     Raises:
         DecodeError: the size is below `least` or above `most`.

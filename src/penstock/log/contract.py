@@ -1,11 +1,11 @@
-"""The contract of every log, in memory or on disk: record batches by offset.
+"""The interface of every log, in memory or on disk: a sequence of record batches.
 
-A log is one partition's sequence of record batches. It takes batches as opaque bytes whose base
-offsets have been assigned, returns them whole, and decodes records only for a lookup by
-timestamp that the headers cannot answer. It is independent of topics and clients, never waits, and
-reads no clock: every method that depends on the time takes `now_ms`.
+A log is one partition's sequence of record batches. It accepts batches as opaque bytes whose base offsets
+have been assigned, returns whole batches, and decodes records only for a lookup by timestamp that the headers
+cannot answer. It is independent of topics and clients, and reads no clock: every method that depends on the
+time takes `now_ms`.
 
-`MemoryLog` and `DiskLog` keep this contract; the same test runs for both. A log belongs to one
+`MemoryLog` and `DiskLog` implement `Log`; the same test runs for both. A log belongs to one
 thread. The regions of a `Slice` may be read in any thread, at any later time.
 """
 
@@ -36,10 +36,10 @@ class DamagedLogError(StorageError):
 
 
 NEVER = (1 << 63) - 1
-"""The value of a limit that is never reached, as in Kafka's configuration."""
+"""The value of a limit that is never reached: 2^63 - 1, as in Kafka's configuration."""
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
-"""The greatest distance of an offset from its segment's base: the indexes store it in 31 bits."""
+"""The maximum distance of an offset from its segment's base offset: indexes store it in 31 bits."""
 
 Bytes = bytes | memoryview
 
@@ -52,27 +52,28 @@ class LogConfig(NamedTuple):
     segment_ms: int = 7 * 24 * 3600 * 1000
     """The age of a segment's first batch after which a new segment is begun, in ms."""
     segment_jitter_ms: int = 0
-    """The most that is subtracted from `segment_ms`: a different amount for each log and segment."""
+    """The maximum ms that are subtracted from `segment_ms`, a different amount for each log and segment."""
     segment_index_bytes: int = 10 << 20
-    """Size limit of each index file of a segment."""
+    """The maximum size in bytes of each index file of a segment."""
     index_interval_bytes: int = 4096
-    """Bytes of log between two entries of the offset index."""
+    """The number of log bytes between two entries of the offset index."""
     retention_ms: int = 7 * 24 * 3600 * 1000
-    """Age at which a segment may be deleted; -1 never."""
+    """The age in ms above which a segment may be deleted; -1 means never."""
     retention_bytes: int = -1
-    """Size of the log above which its oldest segments may be deleted; -1 never."""
+    """The log size in bytes above which the oldest segments may be deleted; -1 means never."""
     flush_messages: int = NEVER
-    """Records after which an append forces the log to disk; 1 is every append."""
+    """The number of unflushed records at which an append flushes the log to disk; 1 flushes at every
+    append."""
     flush_ms: int = NEVER
-    """Milliseconds after which unflushed data are forced to disk."""
+    """The time in ms after which unflushed data are flushed to disk."""
     compacted: bool = False
-    """True if offsets may be missing between segments, because the topic is compacted: that is no damage."""
+    """True if the topic is compacted, so that offsets missing between segments are not damage."""
 
 
 class FileRegion:
     """A range of bytes of an open file, for `sendfile`.
 
-    The object keeps the file open: its segment may be deleted while a slow reader is served.
+    The object keeps the file open, so that its segment may be deleted while a slow reader is served.
     """
 
     __slots__ = ("file", "position", "size")
@@ -117,7 +118,7 @@ class FileRegion:
 
 
 class Slice:
-    """The result of a read: whole batches in offset order, as pieces to be sent one after the other."""
+    """The result of a read: whole batches in offset order, as memory and file regions to send in turn."""
 
     __slots__ = ("pieces", "size")
 
@@ -157,9 +158,9 @@ class Segment(ABC):
         self.created_ms = now_ms
         self.last_append_ms = now_ms
         self.first_timestamp = -1
-        """Greatest timestamp of the first append: the segment's age counts from it."""
+        """The greatest timestamp of the first append, from which the segment's age counts; -1 if unknown."""
         self.full = False
-        """True if an index has no room left."""
+        """True if an index of the segment has reached its size limit, so that a new segment is needed."""
 
     @property
     @abstractmethod
@@ -191,11 +192,11 @@ class Segment(ABC):
 
     @abstractmethod
     def load(self, position: int, size: int) -> Bytes:
-        """Return the `size` bytes of the segment at `position`."""
+        """Return `size` bytes of the segment, from `position` on."""
 
     @abstractmethod
     def earlier_until(self, timestamp_ms: int) -> int:
-        """Return an offset below which all records are certainly earlier than `timestamp_ms`."""
+        """Return an offset below which all records are earlier than `timestamp_ms`, by the time index."""
 
     @abstractmethod
     def truncate_to(self, offset: int) -> None:
@@ -219,7 +220,7 @@ class Segment(ABC):
 
     @abstractmethod
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Replace the segments `old` by this compacted one, which has the base offset of the first of them.
+        """Replace the segments `old` by this compacted segment, which has the first one's base offset.
 
         If a file of `old` cannot be removed at once, `settle` removes it later.
 
@@ -230,14 +231,15 @@ class Segment(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Finish what `take_place_of` has begun: remove the old files, and give this segment their names.
+        """Finish a replacement that `take_place_of` began: remove old files, rename this segment's files.
 
         Raises:
-            StorageError: a file cannot be changed. The segment is in use all the same; call again later.
+            StorageError: a file cannot be changed. The segment is used nevertheless; call this method again
+            later.
         """
 
     def complete(self, last: Segment) -> None:
-        """Seal a segment that compaction has written, to replace old segments up to `last`.
+        """Seal this new segment of a compaction; it is to replace the old segments up to `last`.
 
         Raises:
             StorageError: the segment cannot be flushed to disk.
@@ -247,7 +249,7 @@ class Segment(ABC):
 
     @property
     def oldest_ms(self) -> int:
-        """The greatest timestamp of the first append; if there is none, the time of the last append."""
+        """The greatest timestamp of the first append in ms, or else the time of the last append."""
         # Of a segment from an earlier run the first timestamp is known once its indexes are.
         return (
             self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
@@ -255,7 +257,7 @@ class Segment(ABC):
 
     @property
     def newest_ms(self) -> int:
-        """The greatest record timestamp, or else the time of the last append; retention by age uses it."""
+        """The greatest record timestamp in ms, or else the time of the last append; retention uses this."""
         latest = self.max_timestamp
         return latest if latest >= 0 else self.last_append_ms
 
@@ -279,16 +281,16 @@ class SegmentSource(Protocol):
         """Yield the headers of all batches of the segment."""
 
     def load(self, position: int, size: int) -> bytes:
-        """Return the `size` bytes of the segment at `position`."""
+        """Return `size` bytes of the segment, from `position` on."""
 
 
 class PendingFlush(Protocol):
-    """The files to flush so that all batches of a log below `up_to_offset` are on disk."""
+    """The files that must be flushed so that all batches of a log below `up_to_offset` are on disk."""
 
     up_to_offset: int
 
     def sync(self) -> None:
-        """Wait until all the files are on the disk. Callable in any thread.
+        """Flush all the files to disk, and wait until this is done. Any thread may call this.
 
         Raises:
             StorageError: the device failed, and data written before may be lost; or a file was removed.
@@ -296,7 +298,7 @@ class PendingFlush(Protocol):
 
 
 class Log(Protocol):
-    """The batches of one partition by offset.
+    """The log of one partition, in memory or on disk: its record batches, addressed by offset.
 
     A failure of the disk raises `StorageError`; a batch that was appended stays, and a failed append changes
     nothing. An offset out of range is a mistake of the caller: `ValueError`.
@@ -307,17 +309,18 @@ class Log(Protocol):
     end_offset: int
     """The offset after the last record, which the next record gets."""
     recovery_point: int
-    """The offset up to which the log is known to be on the disk for good."""
+    """The offset up to which the log has been flushed to disk: a power cut does not lose records below it."""
     leader_epochs: LeaderEpochs
-    """The leader epochs found in the batches, each with its first offset."""
+    """The leader epochs of the batches, each with its first offset."""
     config: LogConfig
-    """The settings in force; `configure` changes them."""
+    """The present settings; `configure` changes them."""
     cleaned_to: int
-    """The offset up to which compaction has read every key."""
+    """The offset up to which the log is compacted."""
     is_closed: bool
     """True after a call of `close`."""
     flushes_itself: bool
-    """True if an append that makes a flush due also flushes; see `leave_flushing`."""
+    """True if an append also makes any flush that is due; False after `leave_flushing` if flushes take
+    time."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -326,7 +329,7 @@ class Log(Protocol):
     def append(
         self, batches: Bytes, *, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> None:
-        """Append batches whose offsets run from `first_offset` (`end_offset` or later) to `last_offset`.
+        """Append batches with offsets from `first_offset` (at least `end_offset`) to `last_offset`.
 
         `max_timestamp` is the greatest timestamp of the batches. The log keeps no reference to `batches`.
         """
@@ -334,7 +337,7 @@ class Log(Protocol):
     def read(
         self, offset: int, max_bytes: int, *, up_to_offset: int | None = None, at_least_one: bool = True
     ) -> Slice:
-        """Return whole batches, beginning with the one that contains `offset`, or else the next one.
+        """Return whole batches, beginning with the batch that contains `offset`, or else the next batch.
 
         The batches have at most `max_bytes`. With `at_least_one`, the first batch is returned at any size.
         No batch that reaches `up_to_offset` is returned. The result is empty at the end of the log.
@@ -347,8 +350,8 @@ class Log(Protocol):
     def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[BatchEntry, Bytes] | None:
         """Return the first batch from `start_offset` on whose greatest timestamp is at least `timestamp_ms`.
 
-        None if there is no such batch. `times.record_since` finds the record in it; if no record from
-        `start_offset` on is late enough, a later batch may have one.
+        Returns None if there is no such batch. `times.record_since` finds the record in the batch. If the
+        batch has no such record from `start_offset` on, a later batch may have one.
         """
 
     def offset_for_timestamp(
@@ -357,7 +360,8 @@ class Log(Protocol):
         """Return (offset, timestamp) of the first record not earlier than `timestamp_ms`, or None.
 
         `budget`, by default a new one for each batch, limits the bytes to decompress. For a batch that
-        exceeds it or cannot be read, the result is its first offset and greatest timestamp, from the header.
+        exceeds it or cannot be read, the result is the batch's first offset and greatest timestamp, from the
+        header.
         """
 
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
@@ -369,8 +373,9 @@ class Log(Protocol):
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
         """Return the offsets that ListOffsets v0 returns, newest first.
 
-        These are the start of every segment last written at or before `before_ms`, and the end of the log,
-        which counts as written now. A `before_ms` of -1 returns all these offsets, -2 only the first.
+        The result has the base offset of every segment last written at or before `before_ms`, and the end
+        offset of the log, which counts as written now. A `before_ms` of -1 returns all these offsets, -2 only
+        the log start.
         """
 
     def delete_before(self, offset: int) -> None:
@@ -379,7 +384,7 @@ class Log(Protocol):
     def begin_at(self, offset: int) -> None:
         """Remove all batches and leader epochs; the next record gets `offset` (at least `end_offset`).
 
-        A replica does this if its leader has deleted records that the replica does not have yet.
+        A follower calls this if its leader has deleted records that the follower has not fetched yet.
         """
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
@@ -398,13 +403,13 @@ class Log(Protocol):
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
         """Yield the header of every batch of magic 2 from the one that contains `start_offset`.
 
-        Producer state is rebuilt from these. Older messages have no producers and are passed over. The rest
-        of a damaged segment is passed over too, with an error in the program's log: a broker that refused to
-        write for that reason would lose more than one that may accept a repeated batch.
+        Producer state is rebuilt from these headers. Older messages have no producers and are skipped. The
+        part of a segment after damage is skipped too, with an error in the program's log: to accept a
+        repeated batch is a smaller loss than to refuse all writes.
         """
 
     def configure(self, config: LogConfig) -> None:
-        """Change the settings, from now on."""
+        """Replace the log's settings; they apply from now on."""
 
     def flush(self) -> None:
         """Flush all appended batches to disk."""
@@ -416,7 +421,7 @@ class Log(Protocol):
         """
 
     def leave_flushing(self) -> None:
-        """Leave flushes to the caller if they take time; appends then only make `flush_is_due` True."""
+        """Leave flushes to the caller, unless they take no time; appends then only set `flush_is_due`."""
 
     @property
     def flush_is_due(self) -> bool:
@@ -426,41 +431,41 @@ class Log(Protocol):
         """
 
     def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
-        """Return the files to flush: those of sealed segments and, unless `sealed_only`, the last segment's.
+        """Return the files to flush: of sealed segments and, unless `sealed_only`, of the last segment.
 
-        The caller calls `sync` of the result, and then passes the result to `flushed`.
+        The caller must call `sync` of the result, and then pass the result to `flushed`.
 
         Raises:
             StorageError: a file cannot be opened.
         """
 
     def flushed(self, done: PendingFlush) -> None:
-        """Raise `recovery_point` to the offset that `done` has flushed."""
+        """Raise `recovery_point` to the offset up to which the completed flush `done` reaches."""
 
     def new_compacted(self, first: Segment) -> Segment:
-        """Create an empty segment that will replace `first` and perhaps segments after it.
+        """Create an empty segment for a compaction; it will replace `first` and maybe segments after it.
 
         Raises:
             StorageError: the segment cannot be created.
         """
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Replace the sealed segments `old` by a compacted one; return False if `old` have left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if some left the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
-                removed; or `new` is in place, and `settle` does the remaining work in the directory.
+                removed; or `new` is in use, and `settle` does the remaining work in the directory.
         """
 
     def settle(self) -> None:
-        """Retry the file operations of earlier compactions that the system refused.
+        """Retry the file operations of earlier compactions that have failed.
 
         Raises:
             StorageError: an operation fails again.
         """
 
     def close(self) -> None:
-        """Write the files that make the next start faster, and close all files. Does not flush."""
+        """Write indexes, which make the next start faster, and close all files. Does not flush to disk."""
 
     @property
     def size_bytes(self) -> int:

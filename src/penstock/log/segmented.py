@@ -1,8 +1,8 @@
-"""The part that logs in memory and on disk have in common: a list of segments, the last one active.
+"""`SegmentedLog`: the code that logs in memory and on disk share, for a list of segments.
 
-`SegmentedLog` decides which segment a batch goes to, when a segment is full or old, what retention may drop,
-and in which segment an offset or a time is found. A `Segment` keeps the bytes. So the log in memory and
-the log on disk give the same answers by running the same code.
+`SegmentedLog` begins a new segment when the last one is full or old, finds the segments that retention may
+delete, and finds the segment of an offset or a time. A `Segment` stores the bytes. So logs in memory and on
+disk behave in the same way.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SegmentedLog(ABC):
     """A `Log` that consists of segments. Subclasses create the segments and flush them."""
 
     flush_is_instant = True
-    """True if a flush takes no time, so that it need not be left to the caller."""
+    """True if a flush takes no time (in memory), so that `leave_flushing` has no effect."""
 
     def __init__(
         self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs, *, jitter_seed: int = 0
@@ -79,7 +79,7 @@ class SegmentedLog(ABC):
         self._bases = [segment.base_offset for segment in segments]
         self._active = self._segments[-1]
         self._doomed: list[Segment] = []
-        """Segments that were removed from the log, but whose files the system has refused to delete."""
+        """The segments that were removed from the log, but whose files could not be deleted yet."""
         self.start_offset = self._bases[0]
         self.end_offset = self._active.end_offset
         self.recovery_point = self.start_offset
@@ -89,10 +89,10 @@ class SegmentedLog(ABC):
         self._looked_ms = NEVER
         """The time of the last `check_in_place` by an append; NEVER makes the next append call it."""
         self.cleaned_to = 0
-        """The offset up to which compaction has read every key."""
+        """The offset up to which the log is compacted."""
         self.is_closed = False
         self.flushes_itself = True
-        """True if an append that makes a flush due also flushes; otherwise the caller does."""
+        """True if an append also makes any flush that is due; if False, the caller has to flush."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -171,18 +171,18 @@ class SegmentedLog(ABC):
 
     @abstractmethod
     def check_in_place(self) -> None:
-        """Check that the files being written are those that the next start will find.
+        """Check that the files being written are still at their paths, where the next start looks.
 
         Raises:
             StorageError: a file or directory was removed, moved or replaced.
         """
 
     def look_again(self) -> None:
-        """Let the next append call `check_in_place`, however recent the last check was."""
+        """Let the next append call `check_in_place`, even if the last check was recent."""
         self._looked_ms = NEVER
 
     def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:
-        """Append several batches, or one batch of a new leader epoch or of magic 0 or 1."""
+        """Append several batches, or one batch of a new leader epoch or of magic 0 or 1, entry by entry."""
         entries = list(walk_buffer(batches))
         if sum(entry.size for entry in entries) != len(batches):
             raise ValueError(f"{len(batches)} bytes that are not a number of whole batches")
@@ -420,7 +420,7 @@ class SegmentedLog(ABC):
         self._epoch = self.leader_epochs.latest
 
     def _restart_at(self, offset: int) -> None:
-        """Remove all segments, and begin an empty one at `offset`."""
+        """Remove all segments, and begin an empty segment at `offset`."""
         fresh = self._new_segment(offset, self._active.last_append_ms)
         self._segments.append(fresh)
         self._bases.append(offset)
@@ -432,14 +432,14 @@ class SegmentedLog(ABC):
 
     @abstractmethod
     def new_compacted(self, first: Segment) -> Segment:
-        """Create an empty segment that will replace `first` and perhaps segments after it."""
+        """Create an empty segment for a compaction; it will replace `first` and maybe segments after it."""
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Replace the sealed segments `old` by a compacted one; return False if `old` have left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if some left the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
-                removed; or `new` is in place, and `settle` does the remaining work in the directory.
+                removed; or `new` is in use, and `settle` does the remaining work in the directory.
         """
         if old[0] not in self._segments or old[-1] is self._active:
             return False
@@ -454,7 +454,7 @@ class SegmentedLog(ABC):
         return True
 
     def settle(self) -> None:
-        """Retry the file operations of earlier compactions that the system refused.
+        """Retry the file operations of earlier compactions that have failed.
 
         Raises:
             StorageError: an operation fails again.
@@ -464,11 +464,11 @@ class SegmentedLog(ABC):
             segment.settle()
 
     def _remove(self, begin: int, end: int) -> None:
-        """Take the segments from index `begin` to before `end` out of the log, and delete them.
+        """Remove the segments from index `begin` to before `end` from the log, and delete their files.
 
         Raises:
-            StorageError: files cannot be removed. The segments are out of the log all the same; the next
-                change tries again to delete them.
+            StorageError: files cannot be removed. The segments are removed from the log nevertheless; the
+            next change of the log tries again to delete their files.
         """
         self._doomed += self._segments[begin:end]
         del self._segments[begin:end], self._bases[begin:end]

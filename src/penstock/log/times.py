@@ -1,8 +1,8 @@
-"""Find the record of a batch for a timestamp, once the headers have led to that batch.
+"""Find the record for a timestamp in a batch that was found by its header.
 
-For a batch that cannot be read, or that exceeds a budget, the header gives the result: its first
-offset and its greatest timestamp. A consumer that begins there reads the batch and gets the error, while
-lookups of other times still work. Works on bytes, not on files.
+For a batch that cannot be read, or that exceeds a budget, the header gives the result: its first offset and
+its greatest timestamp. A consumer that begins at this offset reads the batch and gets the error, while
+lookups of other times still work. The module works on bytes, not on files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def record_since(
     *,
     by_limit: bool = True,
 ) -> OffsetAndTime | None:
-    """Return the first record of a batch, from `start_offset` on, at or after a time; None if there is none.
+    """Return a batch's first record from `start_offset` on at or after `timestamp_ms`, or None.
 
     For a batch that cannot be read, or (if `by_limit`) exceeds `budget`, the result is that of `by_header`.
 
@@ -51,7 +51,7 @@ def record_since(
 def latest_record(
     entry: BatchEntry, batch: Bytes, start_offset: int, budget: UnpackBudget
 ) -> OffsetAndTime | None:
-    """Return the first record from `start_offset` on with the greatest time, or None if there is none."""
+    """Return a batch's first record from `start_offset` on with the greatest time, or None without one."""
     best: OffsetAndTime | None = None
     try:
         for found in records_of(entry, batch, budget):

@@ -1,8 +1,8 @@
 """Kafka's wire protocol: messages described as data, codecs compiled from them, frames and headers.
 
 Nothing here does I/O. `codec_for` returns the codec of a message, `penstock.protocol.messages` holds the
-message classes, `API_TABLE` lists the APIs and their versions, `RELEASES` those that each
-release of Kafka has.
+message classes, `API_TABLE` lists the APIs and their versions, and `RELEASES` the API versions of each
+release of Kafka.
 """
 
 from __future__ import annotations

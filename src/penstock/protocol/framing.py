@@ -41,9 +41,9 @@ _VERSIONS: dict[tuple[int, int], int] = {}
 
 _SIZE = struct.Struct(">i")
 pack_response_head = struct.Struct(">ii").pack
-"""Pack the beginning of a response: the size of the rest, and a header of version 0 (the correlation id)."""
+"""Pack a response's beginning: the size of what follows, and a header of version 0 (the correlation id)."""
 pack_tagged_response_head = struct.Struct(">iix").pack
-"""Pack the beginning of a response: the size of the rest, and a header of version 1 without tagged fields."""
+"""Pack a response's beginning: the size of what follows, and a header of version 1 without tagged fields."""
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 """The greatest frame in bytes that a broker accepts by default: Kafka's `socket.request.max.bytes`."""

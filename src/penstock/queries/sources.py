@@ -37,17 +37,17 @@ PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
 
 
 class Ask(NamedTuple):
-    """A request to a source. `limit` and `newest` count records, and exclude a filter."""
+    """A request to a source: the records and columns. `limit` and `newest` exclude a filter."""
 
     wanted: Wanted
     columns: tuple[str, ...]
     limit: int | None = None
     newest: int | None = None
-    """Number of records that are enough, counted from the end of each partition."""
+    """The number of newest records of each partition that are enough; None means that all are needed."""
 
 
 class Source(Protocol):
-    """A named source of records, with the columns of `penstock.model.COLUMN_NAMES`."""
+    """The interface of a source of records, with the columns of `penstock.model.COLUMN_NAMES`."""
 
     @property
     def title(self) -> str: ...
@@ -62,7 +62,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class TopicSource:
-    """A topic on a cluster, as a source."""
+    """A topic of a cluster, as a source of records for queries."""
 
     topic: str
     config: ConsumerConfig
@@ -291,7 +291,7 @@ def _fetch_size(records: int) -> int:
 def _known_rows(
     ranges: Iterable[OffsetRange], ask: Ask, watch: Watch
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of ranges in which each offset has a record, without fetching."""
+    """Yield generated rows, without fetching, for ranges in which each offset has a record."""
     import numpy as np
     import pyarrow as pa
 
@@ -316,7 +316,7 @@ def _known_rows(
 
 @dataclass(frozen=True)
 class LogSource:
-    """A topic in a data directory, as a source; no broker needs to run."""
+    """A topic in a data directory, as a source of records for queries; no broker is needed."""
 
     directory: str
     topic: str | None

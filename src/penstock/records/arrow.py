@@ -43,7 +43,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("headers", HEADERS_TYPE),
     ]
 )
-"""The schema with every column of a topic."""
+"""The Arrow schema with every column that a record can have."""
 
 _MICROSECOND_MS_MAX = (1 << 63) // 1000 - 1
 _CONSTANT_ROWS_MAX = 1 << 16
@@ -69,8 +69,8 @@ def to_arrow(
 ) -> pa.RecordBatch:
     """Return `columns` as a record batch with the columns `names`, in that order.
 
-    The memory is shared. A timestamp too large for microseconds (after the year 294,246) becomes the greatest
-    possible one.
+    The columns share memory. A timestamp too large for microseconds (after the year 294,246) becomes the
+    maximum.
 
     Raises:
         ValueError: a name is unknown, or its column was not decoded.
@@ -133,7 +133,7 @@ def _headers(column: HeadersColumn) -> pa.Array:
 
 
 def _constant(value: str | int, rows: int) -> pa.Array:
-    """Return an array that repeats `value` in `rows` rows; a short one is a slice of a cached array."""
+    """Return an array with `value` in each of `rows` rows; a short array is a slice of a cached one."""
     if rows > _CONSTANT_ROWS_MAX:
         return _repeat(value, rows)
     return _constants(value).slice(0, rows)
@@ -179,13 +179,13 @@ def _repeated(text: bytes, rows: int) -> Bytes:
 def from_arrow(batch: pa.RecordBatch, *, timestamp_ms: int = NO_TIMESTAMP) -> RecordColumns:
     """Return the columns ``key``, ``value``, ``headers`` and ``timestamp`` of `batch` as record columns.
 
-    Columns that `batch` does not have stay None; other columns are ignored. Keys and values may be binary or
-    strings of any width, or null; headers a list of (name, value) structs or a map; timestamps of any unit,
-    or integers in milliseconds. Rows without a timestamp get `timestamp_ms`. Columns of type `binary` are not
-    copied.
+    A column that `batch` does not have is None in the result; further columns of `batch` are ignored. Keys
+    and values may be binary or strings of any width, or null; headers a list of (name, value) structs or a
+    map; timestamps of any unit, or integers in milliseconds. Rows without a timestamp get `timestamp_ms`.
+    Columns of type `binary` are not copied.
 
     Raises:
-        EncodeError: a column has a type that no record field can take, or has more than 2 GiB.
+        EncodeError: a column has a type that does not fit its record field, or has more than 2 GiB.
     """
     rows = batch.num_rows
     present = set(batch.schema.names)
@@ -274,7 +274,7 @@ def _headers_from(array: pa.Array) -> HeadersColumn:
 
 
 def _without_null_lists(array: pa.Array) -> pa.Array:
-    """Return `array` with an empty list for each null, because a null list may still have entries."""
+    """Return `array` with an empty list for each null list, because a null list may have hidden entries."""
     return pa.concat_arrays([array.fill_null(pa.scalar([], array.type))])
 
 

@@ -1,8 +1,8 @@
-"""Encode rows as whole record batches, decode them, and read and write the control batches of transactions.
+"""Encodes rows as record batches, decodes batches, and reads and writes control batches of transactions.
 
-Guarantees: a reader never reads past the bytes that it was given, and for any input, the outcome
-is a value or a `DecodeError`. Imports neither numpy nor anything else that is slow to load: the
-broker and the log use this module. `decode` and `encode` convert columns.
+Guarantees: a reader never reads past the bytes that it was given, and any input gives a value or a
+`DecodeError`. The module imports neither numpy nor anything else that is slow to load, since the broker and
+the log use it. `decode` and `encode` convert columns.
 
 Layout: protocol definition of KIP-98 (batch, see `batch_header`) and KIP-82 (headers); the varints inside
 records are zig-zag. `legacy` reads messages of magic 0 and 1.
@@ -61,7 +61,7 @@ ABORT_MARKER, COMMIT_MARKER = 0, 1
 def records_bytes(
     buffer: Buffer, start: int, end: int, header: BatchHeader, budget: UnpackBudget | None = None
 ) -> memoryview:
-    """Return the records of a batch back to back, decompressed.
+    """Return the encoded records of a batch as consecutive bytes, decompressed.
 
     Raises:
         CorruptRecordError: the records do not decompress, or have too few bytes for the header's count.
@@ -103,7 +103,7 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode rows as one batch of magic 2.
+    """Encode rows as one batch of magic 2; return its bytes.
 
     `offset_deltas` are the offsets of the records after the base offset, ascending, possibly with gaps
     (default 0, 1, 2, ...); the last one becomes the last offset delta of the batch.
@@ -159,7 +159,7 @@ def encode_written(
     base_sequence: int = -1,
     is_transactional: bool = False,
 ) -> bytearray:
-    """Encode the records of a `RowWriter` as one batch of magic 2; the writer keeps its records.
+    """Encode a `RowWriter`'s records as one batch of magic 2; the writer is unchanged.
 
     Raises:
         EncodeError: a value has a wrong type, or the codec's library is not installed.
@@ -205,15 +205,15 @@ def decode_batch(
     limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
-    """Return the records of the batch, or of the message of magic 0 or 1, in `buffer[start:end]`.
+    """Decode the batch, or the message of magic 0 or 1, in `buffer[start:end]`; return its records.
 
-    Control records are included: a caller that hands records to an application checks the header
-    first, or uses `rows.decode_rows`. In a header name that is not UTF-8, U+FFFD replaces the broken
+    Control records are included: a caller that passes records to an application must check the batch header
+    first, or use `rows.decode_rows`. In a record header's name that is not UTF-8, U+FFFD replaces invalid
     bytes.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or wrong layout.
-        UnpackLimitError: the batch is compressed and holds more than `limit_bytes` or `limit_records`.
+        UnpackLimitError: the batch is compressed and contains more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
     if end - start < ENTRY_BYTES or end > view.nbytes:
@@ -260,11 +260,11 @@ def iter_records(
     chunk_records: int = CHUNK_RECORDS,
     record_class: type[Record] = Record,
 ) -> Iterator[list[Record]]:
-    """Yield the records that `decode_batch` returns, in lists of at most `chunk_records`, to bound memory.
+    """Yield the same records as `decode_batch`, in lists of at most `chunk_records`, to limit memory.
 
     Raises:
         CorruptRecordError: as `decode_batch`; the records before the damage have been yielded.
-        UnpackLimitError: the batch is compressed and holds more than `budget` allows.
+        UnpackLimitError: the batch is compressed and contains more than `budget` allows.
     """
     view = memoryview(buffer)
     if end - start < ENTRY_BYTES or end > view.nbytes:
@@ -356,8 +356,8 @@ def read_marker(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
     """Return (type, coordinator epoch) of the control batch in `buffer[start:end]`.
 
     The type is `ABORT_MARKER`, `COMMIT_MARKER` or a control type of KRaft; the epoch is -1 for a type without
-    one. Both are -1 for a batch that compaction has emptied. Keys and values that are longer than today's
-    formats are accepted.
+    an epoch. Both are -1 for a batch that compaction has emptied. Keys and values that are longer than
+    today's formats are accepted.
 
     Raises:
         CorruptRecordError: the control record is too short.

@@ -1,7 +1,7 @@
-"""Check the records of a batch of magic 2, and return their offsets and timestamps, and which have no key.
+"""Checks the records of a batch of magic 2, and returns their offsets, timestamps and missing keys.
 
 A broker makes these checks before it appends, as Apache Kafka's `LogValidator` does. No record becomes an
-object: a record takes 0.4 µs. Imports nothing that is slow to load.
+object, so a record takes 0.4 µs. The module imports nothing that is slow to load.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONG_MIN = -1 << 63
 
 
 class CheckedRecords(NamedTuple):
-    """Some consecutive records of a batch: their offset deltas, timestamps, and which of them have no key."""
+    """A chunk of consecutive records of a batch: offset deltas, timestamps, and the records without a key."""
 
     first: int
     """The index of the first of these records in the batch, counted from 0."""
@@ -34,13 +34,13 @@ class CheckedRecords(NamedTuple):
 
 
 def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Decompress a producer's batch; check and yield its records in chunks, as `walk_numbered` does."""
+    """Decompress a producer's batch; yield its checked records in chunks, as `walk_numbered` does."""
     view = memoryview(batch)
     yield from walk_numbered(records_bytes(view, 0, len(view), header, budget), header, budget)
 
 
 def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Check and yield the chunks of `walk_records`; also require offset deltas 0, 1, 2, … without gaps.
+    """Yield the chunks of `walk_records`, and check that offset deltas are 0, 1, 2, … without gaps.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `walk_records`; or the offset deltas are not 0, 1, 2, …
@@ -52,7 +52,7 @@ def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget
 
 
 def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Check the records in `records`, which `records_bytes` returned, and yield them as chunks.
+    """Check the encoded records from `records_bytes`, and yield them in chunks.
 
     Raises:
         CorruptRecordError: a record does not follow the format, bytes are left after the last one, or a

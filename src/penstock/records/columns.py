@@ -22,7 +22,7 @@ except ImportError:
     _allocate = None
 
 COLUMN_BYTES_MAX = (1 << 31) - 1
-"""The most bytes in a column, because Arrow's `binary` and `string` have 32-bit offsets."""
+"""The maximum bytes in a column, because Arrow's `binary` and `string` have 32-bit offsets."""
 
 NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
 

@@ -1,7 +1,7 @@
-"""Convert records between magic 0, 1 and 2, for clients that know only an older format than the log's.
+"""Converts records between magic 0, 1 and 2, for clients that support only a format older than the log's.
 
 Conversion down drops control batches, headers and producer fields, and keeps the codec; magic 0 loses the
-timestamps too. Conversion up makes one batch of a whole message set. The rules are those of Apache Kafka up
+timestamps too. Conversion up turns a whole message set into one batch. The rules are those of Apache Kafka up
 to 3.9 (KIP-31, KIP-32, KIP-98).
 """
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.records.legacy import LegacyMessage
 
 _MESSAGE_BYTES = (26, 34)
-"""The size in bytes of a message without its key and value, by magic."""
+"""The size in bytes of a message without its key and value, indexed with the magic."""
 
 _DELTA_MAX = (1 << 31) - 1
 """The greatest difference between offsets in one batch: each is stored as an int32 delta from the first."""
@@ -70,19 +70,19 @@ def convert_down(
     unpacks_zstd: bool = False,
     quick_bytes: int = 0,
 ) -> bytes:
-    """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
+    """Convert the batches and messages in `buffer` to messages of `magic` 0 or 1; return their bytes.
 
-    Messages of that magic or an older one are copied. Records of uncompressed batches below `first_offset`
-    are left out; a compressed batch becomes one wrapper with all its records. The result may be longer than
-    the input, and is empty if there were only control batches. It ends after the batch with which it has
-    `enough_bytes`, or before a batch that is damaged, needs more than is left of `budget`, or is compressed
-    with zstd; if that batch is the first, the error is raised. `aborted` lists the (producer id, first
-    offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
+    Messages that already have this magic or an older one are copied. Records of uncompressed batches below
+    `first_offset` are left out; a compressed batch becomes one wrapper with all its records. The result may
+    be longer than the input, and is empty if there were only control batches. The result ends after the batch
+    with which it reaches `enough_bytes`, or before a batch that is damaged, exceeds `budget`, or is
+    compressed with zstd; if that batch is the first, the error is raised. `aborted` lists the (producer id,
+    first offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
     `unpacks_zstd`, batches in zstd become uncompressed messages. Gzip batches of up to `quick_bytes` become
     wrappers of level 1: several times as fast as the default, and up to a quarter larger.
 
     Raises:
-        UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
+        UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not support.
         CorruptRecordError: the layout of the first batch, or its checksum (if `verify`), is wrong.
         UnpackLimitError: the first batch needs more than `budget` allows.
     """
@@ -190,7 +190,7 @@ def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTr
 def _messages(
     chunks: Iterable[Sequence[Record]], magic: int, base: int, budget: UnpackBudget, first_offset: int = 0
 ) -> bytearray:
-    """Return records as messages with offsets relative to `base`; leave out those below `first_offset`."""
+    """Encode records as messages with offsets relative to `base`; skip records below `first_offset`."""
     out = bytearray()
     for records in chunks:
         budget.take_bytes(sum(_message_size(record, magic) for record in records))
@@ -208,14 +208,14 @@ def _messages(
 
 
 def _message_size(record: Record, magic: int) -> int:
-    """Return the size in bytes of a record as a message of `magic`."""
+    """Return the size in bytes of a record when it is encoded as a message of `magic`."""
     return _MESSAGE_BYTES[magic] + len(record.key or b"") + len(record.value or b"")
 
 
 def _wrapper(
     chunks: Iterator[Sequence[Record]], magic: int, codec: int, budget: UnpackBudget, level: int | None
 ) -> bytes:
-    """Return records as one compressed message, or no bytes if there are no records."""
+    """Encode records as one compressed message; return no bytes if there are no records."""
     first = next(chunks, None)
     if not first:
         return b""
@@ -231,7 +231,7 @@ def _wrapper(
 
 
 class _Facts:
-    """The fields of a compressed message (wrapper) that depend on all records in it."""
+    """Collects the fields of a compressed message (wrapper) that depend on all its records."""
 
     def __init__(self, first: Record) -> None:
         self.last_offset = first.offset
@@ -258,18 +258,18 @@ def convert_up(
     may_be_cut: bool = False,
     quick_bytes: int = 0,
 ) -> bytes:
-    """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
+    """Convert the messages of magic 0 and 1 in `buffer` to one batch of magic 2; return its bytes.
 
-    `codec` is the codec of the batch, by default the one of the first message. With a `base_offset`, offsets
-    count from there, as a broker assigns them to a producer's set; without, the offsets of the messages stay.
-    Messages of magic 0 get `timestamp_ms`. If `mixed`, a wrapper may hold messages of another magic than its
-    own; if `nested`, a wrapper may hold wrappers. A partial message at the end is dropped if it `may_be_cut`.
-    A batch in gzip is compressed at level 1 if the set has at most `quick_bytes`.
+    `codec` is the codec of the batch, by default the one of the first message. If `base_offset` is given,
+    offsets count from there, as a broker assigns them to a produced message set; otherwise the messages keep
+    their offsets. Messages of magic 0 get `timestamp_ms`. If `mixed`, a wrapper may contain messages of a
+    magic other than its own; if `nested`, a wrapper may contain wrappers. If `may_be_cut`, a partial message
+    at the end is dropped. A batch in gzip is compressed at level 1 if the set has at most `quick_bytes`.
 
     Raises:
         CorruptRecordError: there is no message, there is a batch of magic 2 or a partial message, the layout
-            is wrong, or (if `verify`) a checksum.
-        UnpackLimitError: the messages hold more than `budget` allows.
+            is wrong, or (if `verify`) a checksum is wrong.
+        UnpackLimitError: the messages contain more than `budget` allows.
     """
     view = memoryview(buffer)
     if budget is None:
@@ -304,7 +304,7 @@ def convert_up(
 
 
 class _GrowingBatch:
-    """A batch to which messages are added: written in chunks, so that few messages are objects at a time."""
+    """A batch to which messages are added; it encodes them in chunks, so that few are objects at a time."""
 
     def __init__(self, base_offset: int | None, timestamp_ms: int, budget: UnpackBudget) -> None:
         self._assigned = base_offset

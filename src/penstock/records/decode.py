@@ -1,12 +1,12 @@
-"""Decode batches of any magic into columns, by compiled kernels.
+"""Decodes batches of any magic into columns, with compiled kernels.
 
 A buffer is decoded in groups of batches of about a megabyte, so that a group is still in the processor's
 cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
 buffer, find the fields of every record, copy the requested columns.
 
-Guarantees: control batches and aborted transactions are never returned; rows are trimmed to the range; for
-any bytes, the outcome is columns or a `DecodeError`, and memory is in proportion to the data. A partial batch
-at the end of a buffer is left out.
+Guarantees: control batches and aborted transactions are never returned; rows outside the offset range are
+removed; any bytes give columns or a `DecodeError`; and memory is proportional to the data. A partial batch at
+the end of a buffer is ignored.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 GROUP_BYTES = 1 << 20
-"""The size in bytes of the batches that are decoded together: one or two times a second-level cache."""
+"""The total bytes of the batches that are decoded together: one or two times a second-level CPU cache."""
 
 LIMIT_BYTES = 1 << 31
 """The default limit in bytes for the decompressed size of all compressed batches of one call."""
 
 BATCH_BYTES = 1 << 20
-"""The default size in bytes of the pieces that `iter_columns` yields: fastest for Spark and Arrow readers."""
+"""The default size in bytes of each `RecordColumns` from `iter_columns`: fastest for Spark and Arrow
+readers."""
 
 _TABLE_LINES = 1024
 _OFFSET_MAX = (1 << 63) - 1
@@ -67,9 +68,10 @@ _MESSAGE_BYTES_MIN = 26
 
 
 class WholeBatches(NamedTuple):
-    """A buffer that must hold nothing but whole batches, such as a closed segment, and its end offset.
+    """A buffer that must consist of whole batches, such as a sealed segment, and its end offset.
 
-    A partial batch at its end is an error, and so are offsets that do not ascend or that reach `end_offset`.
+    A partial batch at its end is an error. Offsets that do not ascend, or that reach `end_offset`, are
+    errors, too.
     """
 
     data: Buffer
@@ -88,18 +90,16 @@ def decode_columns(
     limit_bytes: int = LIMIT_BYTES,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> RecordColumns:
-    """Return the records in `buffers`, which hold whole batches of one partition in offset order, as columns.
+    """Decode the records in `buffers` (whole batches of one partition, in offset order) into columns.
 
     `columns` are names of `model.COLUMN_NAMES` (``topic`` and ``partition`` are not in the data and
     cost nothing). `end_offset` is exclusive. `aborted` lists (producer id, first offset) of aborted
-    transactions, as a fetch response does; leave it out to read uncommitted data.
+    transactions, as a fetch response does; without `aborted`, uncommitted data are read.
 
     Raises:
-        CorruptRecordError: a checksum or the layout is wrong.
-        UnpackLimitError: all compressed batches together have more than `limit_bytes`, or one holds more than
-            `limit_records`.
-        DecodeError: a column has more than 2 GiB.
-        ValueError: a column name is unknown.
+        CorruptRecordError: a checksum or the layout is wrong. UnpackLimitError: all compressed batches
+        together have more than `limit_bytes`, or one of them has more than `limit_records`. DecodeError: a
+        column has more than 2 GiB. ValueError: a column name is unknown.
     """
     decoder = _Decoder(
         buffers, columns, start_offset, end_offset, aborted, verify_crcs, limit_bytes, limit_records
@@ -122,13 +122,13 @@ def iter_columns(
     batch_bytes: int = BATCH_BYTES,
     keep_last: bool = False,
 ) -> Iterator[RecordColumns]:
-    """Yield the records of `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
+    """Yield the same records as `decode_columns`, in parts of about `batch_bytes`, in bounded memory.
 
     A buffer may be given as `WholeBatches`: then a partial batch in it is an error.
 
-    A piece has at least one batch of the log, however large that batch is. With `keep_last`, the last piece
-    may be empty, and has the next offset; no other piece is empty. `limit_bytes` and `limit_records` apply to
-    each compressed batch. Raises the errors of `decode_columns`.
+    A part has at least one batch of the log, of any size. With `keep_last`, the last part may be empty, and
+    has the next offset; no other part is empty. `limit_bytes` and `limit_records` apply to each compressed
+    batch. Raises the same errors as `decode_columns`.
     """
     decoder = _Decoder(
         buffers,
@@ -158,7 +158,7 @@ def iter_columns(
 
 
 class _Decoder:
-    """The state of a decode: the buffers, the position in them, and the columns so far."""
+    """One decoding in progress: the buffers, the position in them, and the columns so far."""
 
     def __init__(
         self,
@@ -272,10 +272,10 @@ class _Decoder:
                 )
 
     def _share_done(self, spans: int, records: int, rest: float) -> float:
-        """Return the share of the input, or of the piece, that is decoded after a step.
+        """Return the fraction of the input, or of the part to yield, that is decoded after a step.
 
-        The step decodes `records` records in `spans` bytes, and up to `rest` bytes may follow it. The share
-        serves to estimate the sizes of arrays.
+        The step decodes `records` records in `spans` bytes, and up to `rest` bytes may follow these. The
+        fraction is used to estimate the sizes of arrays.
         """
         if not self._piece_bytes:
             return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
@@ -285,13 +285,13 @@ class _Decoder:
         return size / (size + min(steps, rest / max(spans, 1)) * added)
 
     def _rest(self) -> float:
-        """Return the number of bytes after the batches that were listed last; infinity if it is unknown."""
+        """Return the number of input bytes after the batches that were listed last; infinity if unknown."""
         return max(self._bytes_known - self._bytes_done, 0) if self._bytes_known else inf
 
     # --- magic 2 ---
 
     def _take_batches(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
-        """Decode the batches listed in `table`; yield the size of the columns so far after each step."""
+        """Decode the batches listed in `table`; after each step, yield the bytes of the columns so far."""
         seen, records = int(self._walk[kernels.ATTRIBUTES_SEEN]), int(self._walk[kernels.RECORDS])
         if self._verify:
             _verify_crcs(data, table, lines)
@@ -319,7 +319,7 @@ class _Decoder:
         )
 
     def _drop_uncommitted(self, data: Bytes, table: Ints, lines: int) -> int:
-        """Remove control batches and aborted batches from the table; return the number of lines left."""
+        """Remove control batches and aborted batches from the table; return its remaining lines."""
         kept = 0
         for line in range(lines):
             attributes = int(table[line, kernels.ATTRIBUTES])
@@ -344,7 +344,8 @@ class _Decoder:
     def _take_compressed(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
         """Decompress the listed batches into the scratch buffer and scan their records, one group at a time.
 
-        Yields the size of the columns so far after each group: small compressed batches may become large.
+        Yields the bytes of the columns so far after each group, because small compressed batches may become
+        large.
         """
         view = data.data
         first = filled = records = taken = 0
@@ -396,7 +397,7 @@ class _Decoder:
         )
 
     def _decompress(self, codec: int, compressed: memoryview, at: int) -> int:
-        """Decompress to position `at` of the scratch buffer; return the position after the data."""
+        """Decompress a batch to position `at` of the scratch buffer; return the position after its data."""
         if self._piece_bytes:
             self._left_bytes = self._limit_bytes
         limit = self._left_bytes
@@ -423,7 +424,7 @@ class _Decoder:
     def _take_messages(self, data: Bytes) -> Generator[int, None, int]:
         """Decode the messages of magic 0 and 1 at the beginning of `data`; return their size in bytes.
 
-        Yields the size of the columns so far after each step.
+        Yields the bytes of the columns so far after each step.
         """
         view = data.data
         run_start = position = 0
@@ -455,7 +456,7 @@ class _Decoder:
         return position
 
     def _scan_run(self, run: Bytes) -> None:
-        """Decode `run`, the bytes of consecutive uncompressed messages."""
+        """Decode `run`, the bytes of consecutive uncompressed messages of magic 0 or 1."""
         if len(run):
             self._scan_messages(run, 0, -1, 0, 0)
 
@@ -506,7 +507,7 @@ class _Decoder:
 
 
 def _verify_crcs(data: Bytes, table: Ints, lines: int) -> None:
-    """Compare the checksums of the listed batches, which cover all bytes from the attributes on."""
+    """Verify the checksums of the listed batches, which cover all bytes from the attributes on."""
     positions = table[:lines, kernels.BATCH_AT].tolist()
     ends = table[:lines, kernels.END].tolist()
     expected = table[:lines, kernels.CRC].tolist()

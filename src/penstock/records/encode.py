@@ -1,7 +1,8 @@
-"""Encode columns as batches of magic 2, by compiled kernels.
+"""Encodes columns as batches of magic 2, with compiled kernels.
 
-Two passes over the rows: one finds the size of every record and where batches end, one writes each record
-to its final position. Python does only the work per batch: header, compression, checksum.
+There are two passes over the rows: the first finds the size of every record and the end of every batch, the
+second writes each record to its final position. Python code only does the work per batch: header,
+compression, checksum.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from penstock.records.kernels import encode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 
 BATCH_BYTES_MAX = 1_000_000
-"""The default limit of a batch's size before compression, in bytes: below the usual limit of brokers."""
+"""The default maximum of a batch's bytes before compression: below the usual limit of brokers."""
 
 _TABLE_LINES = 1024
 _NO_INT32S: Int32s = np.empty(0, dtype=np.int32)
@@ -52,12 +53,12 @@ def encode_columns(
     partition_leader_epoch: int = -1,
     has_crc: bool = True,
 ) -> list[memoryview]:
-    """Encode rows of `columns` as batches, each of `batch_bytes_max` bytes at most before compression.
+    """Encode rows of `columns` as batches of at most `batch_bytes_max` bytes each before compression.
 
-    A record larger than that gets a batch of its own. `rows` are the indices of the rows to write,
-    in that order (default: all). Key and value columns that are absent are null, absent headers are empty.
-    Offsets count from 0 in every batch, as producers send them, or from `base_offset` through all batches;
-    sequence numbers count from `base_sequence` through all batches.
+    A record larger than that gets a batch of its own. `rows` are the indices of the rows to write, in that
+    order (default: all). If the key or value column is None, all its values are null; if the headers are
+    None, all are empty. Offsets count from 0 in every batch, as producers send them, or from `base_offset`
+    through all batches; sequence numbers count from `base_sequence` through all batches.
 
     The batches are writable views; uncompressed ones share one block of memory. Without `has_crc` their
     checksums are 0, and the caller computes them once the bytes are final.
@@ -131,7 +132,7 @@ class _Source:
             self._names, self._contents = _arrays(headers.names), _arrays(headers.values)
 
     def batches(self, batch_bytes_max: int) -> list[tuple[Bytes, int, int, int]]:
-        """Return (bytes with room for the header, record count, base and latest timestamp) of each batch."""
+        """Return (bytes with header room, record count, base and latest timestamp) for each batch."""
         bodies: Int32s = empty(self._row_count, np.int32)
         tables = self._plan(batch_bytes_max, bodies)
         sizes = [table[:, kernels.BYTES] + HEADER_BYTES for table in tables]
@@ -193,14 +194,14 @@ _Arrays = tuple[Bytes, Int32s, Bytes, int]
 
 
 def _read_only(array: NDArray[_Number]) -> NDArray[_Number]:
-    """Return a read-only view of the array, as Arrow's arrays are, so that kernels get one type of array."""
+    """Return a read-only view of the array, as Arrow's arrays are, so that kernels see one array type."""
     view = array[:]
     view.flags.writeable = False
     return view
 
 
 def _arrays(column: BytesColumn | None) -> _Arrays:
-    """Return (data, ends, validity bitmap, its offset in bits); empty arrays if `column` is None."""
+    """Return a column's (data, ends, validity bitmap, bitmap offset in bits); empty arrays if it is None."""
     if column is None:
         return _NOTHING
     validity = NO_BYTES if column.validity is None else column.validity

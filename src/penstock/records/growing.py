@@ -1,7 +1,8 @@
 """The growing arrays that `decode` fills with records, and their conversion to columns.
 
-Memory is in proportion to the data: arrays have room for the decoded records, and for an estimate of the rest
-by the share of the input that is decoded. A number in the data alone never determines a size.
+Memory is proportional to the data: arrays have room for the decoded records, and for an estimate of the
+records that follow, computed from the decoded fraction of the input. A number in the data alone never
+determines a size.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def problem(outcome: int, where: int | str) -> CorruptRecordError:
 
 
 def _likely(needed: int, done: float, at_most: int) -> int:
-    """Return an estimate of the final number of entries: the share `done` of the input has `needed` entries.
+    """Estimate the final number of entries, if the fraction `done` of the input has `needed` entries.
 
-    The rest of the input may differ: an estimate above `at_most` is reached in several steps.
+    The remaining input may differ, so an estimate above `at_most` is reached in several steps.
     """
     likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
     step = needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)
@@ -67,7 +68,7 @@ def _too_large() -> DecodeError:
 
 
 class _GrowingField:
-    """The growing column of keys or of values: null marks, end positions, and bytes."""
+    """The growing column of keys or of values: a byte per row (0 for null), end positions, and data bytes."""
 
     __slots__ = ("data", "ends", "marks")
 
@@ -91,7 +92,7 @@ class _GrowingField:
 
 
 class _GrowingBytes:
-    """One growing column of byte strings: source positions, end positions, and the bytes copied so far."""
+    """A growing column of byte strings: positions in the source, end positions, and bytes copied so far."""
 
     __slots__ = ("at", "data", "ends", "used")
 
@@ -125,9 +126,9 @@ class _GrowingBytes:
 class GrowingColumns:
     """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`).
 
-    The room for keys and values is estimated from the share of the input that is decoded, and from the share
-    of keys and values in the records' bytes: so far, or in `before`, the columns of the previous piece.
-    `input_bytes` is the size of the whole input; 0 if it is unknown.
+    The room for keys and values is estimated from the decoded fraction of the input, and from the fraction of
+    keys and values in the records' bytes: in the rows so far, or in `before`, the columns yielded before
+    these. `input_bytes` is the size of the whole input; 0 if it is unknown.
     """
 
     def __init__(
@@ -191,8 +192,8 @@ class GrowingColumns:
     ) -> None:
         """Add the rows of the first `lines` batches in `table`, which the kernel `scan` reads from `data`.
 
-        The batches have at most `records` records in `spans` bytes. `done` is the share of the input, or of
-        the piece, that has been decoded after this call.
+        The batches have at most `records` records in `spans` bytes. `done` is the fraction of the input, or
+        of the part to yield, that has been decoded after this call.
 
         Raises:
             CorruptRecordError: a batch does not follow the format.
@@ -275,7 +276,7 @@ class GrowingColumns:
                 field.make_bytes_room(used, _likely(needed, done, self._input_bytes))
 
     def _make_more_room(self, first: int, records: int, done: float) -> None:
-        """Make room for the record at which the kernel ran out of it, and for an estimate of the rest."""
+        """Make room for the record for which the kernel had no room, and for an estimate of later records."""
         state = self.state
         share = max((self.row_count - first) / max(records, 1), 1e-3)
         for field, used_at, room_at in (
@@ -316,7 +317,7 @@ class GrowingColumns:
         self._header_values.gather(data, begin, end, int(self.state[kernels.HEADER_VALUE_BYTES]), done)
 
     def finish(self, next_offset: int) -> RecordColumns:
-        """Return the rows as columns. These share the arrays, so nothing may be added afterwards."""
+        """Return the rows as columns. They share the arrays of this object, so add nothing afterwards."""
         state, rows, columns = self.state, self.row_count, self._columns
         headers = None
         if self._has_headers:

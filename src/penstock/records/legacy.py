@@ -1,8 +1,8 @@
-"""Decode and encode messages of magic 0 and 1, the format before Kafka 0.11, as rows.
+"""Decodes and encodes messages of magic 0 and 1, the format before Kafka 0.11, as rows.
 
 A message is its own entry in the log: offset, size, checksum, key, value. A compressed message, called
-wrapper, holds a whole set of messages as its value. The rows and errors are the same as those of `batch`.
-Nothing here needs numpy; `decode` converts long sequences of messages to columns by kernels.
+wrapper, has a whole set of messages as its value. Rows and errors are the same as in `batch`. The module does
+not need numpy; `decode` converts long sequences of messages to columns with kernels.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MessageRow = tuple["bytes | None", "bytes | None", int]
 
 
 class LegacyMessage(NamedTuple):
-    """One entry of a message set of magic 0 or 1. Key and value are views of the buffer."""
+    """One entry of a message set of magic 0 or 1. Key and value are views of the input buffer."""
 
     offset: int
     crc: int
@@ -106,10 +106,10 @@ def _read_bytes(view: memoryview, position: int, end: int) -> tuple[memoryview |
 
 
 def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
-    """Compare the checksum of the message in `buffer[start:end]` with its bytes.
+    """Verify the checksum of the message in `buffer[start:end]`.
 
     Raises:
-        CorruptRecordError: they differ.
+        CorruptRecordError: the checksum does not match the bytes.
     """
     expected = int.from_bytes(
         memoryview(buffer)[start + MESSAGE_CRC_POSITION : start + _CHECKED_POSITION], "big"
@@ -129,17 +129,17 @@ def inner_messages(
     mixed: bool = False,
     nested: bool = False,
 ) -> tuple[memoryview, int, bool]:
-    """Decompress a `wrapper`; return (message set, number to add to its offsets, True if it has wrappers).
+    """Decompress a `wrapper`; return (message set, number to add to offsets, True if it has wrappers).
 
     Inner offsets of magic 1 are relative: the last inner message has the wrapper's offset, unless a producer
-    has left that at 0. Inner offsets of magic 0 are absolute. If `mixed`, messages inside may have another
-    magic than the wrapper; if `nested`, there may be wrappers inside. The wrapper's checksum covers
-    only the compressed bytes, so each message inside has a checksum of its own.
+    has left the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`, messages inside may
+    have a magic other than the wrapper's; if `nested`, there may be wrappers inside. The wrapper's checksum
+    covers only the compressed bytes, so each message inside has a checksum of its own.
 
     Raises:
-        CorruptRecordError: the wrapper is empty or cut short, holds a message that is not allowed in it, or
-            (if `verify`) holds a message with a wrong checksum.
-        UnpackLimitError: the wrapper holds more than `budget` allows.
+        CorruptRecordError: the wrapper is empty or incomplete, contains a message that is not allowed in it,
+        or (if `verify`) contains a message with a wrong checksum. UnpackLimitError: the wrapper contains more
+        than `budget` allows.
     """
     if wrapper.value is None:
         raise CorruptRecordError("a compressed message without a value")
@@ -185,12 +185,12 @@ def iter_messages(
     """Yield the message in `buffer[start:end]`, or the messages inside it if it is a wrapper.
 
     Offsets are absolute. A log-append timestamp of the wrapper applies to every message inside. If `mixed`,
-    messages inside may have another magic than the wrapper. If `nested`, wrappers may hold wrappers, as in
-    Kafka 0.8 and 0.9; by default only wrappers of magic 0 may.
+    messages inside may have a magic other than the wrapper's. If `nested`, wrappers may contain wrappers, as
+    in Kafka 0.8 and 0.9; by default only wrappers of magic 0 may.
 
     Raises:
-        CorruptRecordError: wrong checksum (if `verify`) or layout.
-        UnpackLimitError: a wrapper holds more than `budget` allows, or nests more than `NESTING_MAX` deep.
+        CorruptRecordError: wrong checksum (if `verify`) or layout. UnpackLimitError: a wrapper contains more
+        than `budget` allows, or is nested deeper than `NESTING_MAX`.
     """
     if verify:
         verify_message_crc(buffer, start, end)
@@ -214,7 +214,7 @@ def unwrap(
     nested: bool = False,
     depth: int = 1,
 ) -> Iterator[LegacyMessage]:
-    """Yield the messages inside a compressed `wrapper`. Arguments and errors are those of `iter_messages`."""
+    """Yield the messages inside a compressed `wrapper`. Arguments and errors: as in `iter_messages`."""
     if depth > NESTING_MAX:
         raise UnpackLimitError(f"wrappers are nested more than {NESTING_MAX} deep")
     inner, delta, _ = inner_messages(wrapper, budget, verify=verify, mixed=mixed, nested=nested)
@@ -232,7 +232,7 @@ def unwrap(
 
 
 def flattened(wrapper: LegacyMessage, budget: UnpackBudget, *, verify: bool = True) -> bytes:
-    """Return the messages of a wrapper of magic 0 that holds wrappers, as one uncompressed message set.
+    """Decompress a wrapper of magic 0 that contains wrappers; return one uncompressed message set.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `iter_messages`.
@@ -303,7 +303,7 @@ def iter_entry(
 def encode_message(
     magic: int, offset: int, key: Buffer | None, value: Buffer | None, timestamp: int, attributes: int = 0
 ) -> bytes:
-    """Return one message of magic 0 or 1 as bytes, with its offset and checksum.
+    """Encode one message of magic 0 or 1, with its offset and checksum; return its bytes.
 
     Raises:
         EncodeError: the magic is not 0 or 1, or a field is too large.
@@ -337,11 +337,11 @@ def encode_message_set(
     offsets: Sequence[int] | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """Return records as messages of magic 0 or 1; with a codec, as one wrapper around them.
+    """Encode records as messages of magic 0 or 1; with a codec, as one wrapper of these messages.
 
-    `offsets` are absolute (default 0, 1, 2, ...). A wrapper of magic 1 holds relative offsets, counted
-    from the first, and the greatest timestamp; an lz4 wrapper of magic 0 has the wrong header
-    checksum that readers of magic 0 expect.
+    `offsets` are absolute (default 0, 1, 2, ...). A wrapper of magic 1 has relative offsets, counted from the
+    first, and the greatest timestamp; an lz4 wrapper of magic 0 has the wrong header checksum that readers of
+    magic 0 expect.
 
     Raises:
         EncodeError: there are no records, the magic is not 0 or 1, the codec is zstd, or a field is too

@@ -1,8 +1,8 @@
-"""Convert between message formats by compiled kernels: much faster than record by record, without numpy.
+"""Converts between message formats with compiled kernels: faster than record by record, without numpy.
 
 `raised` converts up and `lowered` converts down. Both return None for input that the kernels do not convert:
 damaged records, wrappers in wrappers, or any input if the kernels were not compiled. Then `convert` converts
-record by record, and raises the errors. The results of both ways are equal to the byte.
+record by record, and raises the errors. Both conversions give exactly the same bytes.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def raised(
     may_be_cut: bool,
     quick_bytes: int,
 ) -> bytes | None:
-    """Return the messages in `view` as one batch of magic 2, or None if the kernels cannot convert them.
+    """Convert the messages in `view` to one batch of magic 2; return None if the kernels cannot do this.
 
-    Checksums are verified. Offsets count from `base_offset`. The other arguments are those of
+    Checksums are verified. Offsets count from `base_offset`. For the other arguments see
     `convert.convert_up`.
     """
     if _raise_messages is None:
@@ -76,7 +76,7 @@ def raised(
 
 
 class _Raising:
-    """A growing batch of magic 2: room for its header, then the records that a kernel makes of messages."""
+    """A growing batch of magic 2: room for its header, then the records that a kernel converts."""
 
     __slots__ = ("_budget", "_state", "_target", "_view", "codec")
 
@@ -94,13 +94,13 @@ class _Raising:
         return self._state[_WRITTEN_TO]
 
     def take_all(self, mixed: bool, may_be_cut: bool) -> bool:
-        """Convert all messages; return False if the kernel cannot convert one.
+        """Convert all messages; return False if there is a message that the kernel cannot convert.
 
-        A partial message at the end is ignored if it `may_be_cut`.
+        If `may_be_cut`, a partial message at the end is ignored.
 
         Raises:
             CorruptRecordError: a wrapper is damaged.
-            UnpackLimitError: the messages hold more than the budget allows.
+            UnpackLimitError: the messages contain more than the budget allows.
         """
         view, position, is_first = self._view, 0, True
         while position < len(view):
@@ -127,7 +127,7 @@ class _Raising:
         return self._state[_READ_TO]
 
     def _take_wrapper(self, position: int, is_first: bool, mixed: bool) -> int:
-        """Convert the messages in the wrapper at `position`; return the position after it, 0 on failure."""
+        """Convert the messages in the wrapper at `position`; return the position after it (0: failure)."""
         for start, end, magic in split_batches(self._view[position:]):
             start, end = start + position, end + position
             if magic > 1:
@@ -185,10 +185,10 @@ def lowered(
     budget: UnpackBudget,
     quick_bytes: int,
 ) -> bytes | bytearray | None:
-    """Return the batch in `view[start:end]` as messages of `magic`, or None if the kernel cannot convert it.
+    """Convert the batch in `view[start:end]` to messages of `magic`; return None if the kernel cannot.
 
-    The batch has magic 2 and a right checksum. The result is one wrapper in `codec`, or, without a codec,
-    single messages from `first_offset` on.
+    The batch must have magic 2 and a correct checksum. The result is one wrapper compressed with `codec`;
+    without a codec, it is single messages from `first_offset` on.
     """
     count = header.record_count
     if _lower_records is None or not count:

@@ -1,7 +1,7 @@
-"""Decode batches of any magic into the rows that an application may see.
+"""Decodes batches of any magic into rows for applications.
 
-The rows are those that `decode` returns as columns: no control records, no aborted transactions, nothing
-outside the range of offsets. Imports no numpy.
+The rows are the same records that `decode` returns as columns: no control records, no aborted transactions,
+nothing outside the range of offsets. The module does not import numpy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 CHUNK_ROWS = 2_048
-"""The most records that become objects at a time: few enough that memory is reused from the CPU cache."""
+"""The maximum number of records that become objects at a time: few enough that their memory stays in the
+CPU cache."""
 
 OFFSET_MAX = (1 << 63) - 1
-"""No record has this offset, because the offset after it could not be requested."""
+"""The maximum 64-bit offset. No record has it, because the offset after it could not be requested."""
 
 
 def decode_rows(
@@ -42,11 +43,11 @@ def decode_rows(
     """Decode the whole batches in `buffer`; return (records, offset to read next).
 
     `end_offset` is exclusive; `aborted` lists (producer id, first offset) of aborted transactions,
-    as a fetch response does. A partial batch at the end is left out.
+    as a fetch response does. A partial batch at the end is ignored.
 
     Raises:
         CorruptRecordError: a checksum (if `verify`) or the layout is wrong.
-        UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
+        UnpackLimitError: a compressed batch contains more than `limit_bytes` or `limit_records`.
     """
     rows: list[Record] = []
     next_offset = start_offset
@@ -79,15 +80,15 @@ def iter_rows(
     limit_records: int = UNPACKED_RECORDS_MAX,
     record_class: type[Record] = Record,
 ) -> Iterator[tuple[list[Record], int]]:
-    """Decode the whole batches in `buffer`; yield (some records, offset to read next), piece by piece.
+    """Decode the whole batches in `buffer` in parts; yield (records, offset to read next) for each part.
 
-    The records are instances of `record_class`. The other arguments are those of `decode_rows`. No more than
-    one compressed batch is decompressed at a time, and records become objects about two thousand at a time.
-    The last piece, which may have no records, has the offset at which the buffer ends.
+    The records are instances of `record_class`. The other arguments are the same as in `decode_rows`. At most
+    one compressed batch is decompressed at a time, and about two thousand records at a time become objects.
+    The last part, which may have no records, has the offset after the end of the buffer.
 
     Raises:
-        CorruptRecordError: a checksum (if `verify`) or the layout is wrong; pieces before it were yielded.
-        UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
+        CorruptRecordError: a checksum (if `verify`) or the layout is wrong; the parts before it were yielded.
+        UnpackLimitError: a compressed batch contains more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
     end_offset = OFFSET_MAX if end_offset is None else end_offset

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 CLUSTER_NAME = "kafka-cluster"
-"""The only name of the resource CLUSTER."""
+"""The name of the only resource of type CLUSTER."""
 
 WILDCARD = "*"
 """The literal name that stands for every resource of its type, and the host that stands for every address."""
@@ -27,12 +27,12 @@ ANY_USER = "User:*"
 """The principal that stands for every authenticated and anonymous user."""
 
 ACL_RECORDS_MAX = 10_000
-"""The most entries that one request may create or delete, as in Apache Kafka: one batch of the metadata
-log."""
+"""The maximum number of entries that one request may create or delete, as in Apache Kafka: one batch of the
+metadata log."""
 
 
 class ResourceType(IntEnum):
-    """The type of a protected resource."""
+    """The type of a protected resource, such as TOPIC or GROUP."""
 
     UNKNOWN = 0
     ANY = 1
@@ -55,7 +55,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """An operation on a resource."""
+    """An operation on a resource, as in Kafka's ACLs, such as READ or ALTER."""
 
     UNKNOWN = 0
     ANY = 1
@@ -184,7 +184,7 @@ class Acl(NamedTuple):
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
-        """Return the entry with its host as a canonical IP address."""
+        """Return a copy of the entry whose host is a canonical IP address."""
         host = canonical_address(self.host)
         return self if host == self.host else self._replace(host=host)
 
@@ -284,7 +284,7 @@ def parse_rule(text: str) -> list[Acl]:
 
 
 def rule_of(acl: Acl) -> str:
-    """Return an entry as a rule in the syntax of `parse_rule`."""
+    """Return an access control entry as text, in the syntax of `parse_rule`."""
     permission = Permission(acl.permission).name.lower()
     user = acl.principal.removeprefix("User:")
     name = acl.resource_name + (WILDCARD if acl.pattern_type == PatternType.PREFIXED else "")

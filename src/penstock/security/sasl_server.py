@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 FRAME_BYTES_MAX = 524_288
-"""The largest frame before authentication: the default of `sasl.server.max.receive.size`."""
+"""The maximum size of a frame in bytes before authentication: the default of
+`sasl.server.max.receive.size`."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""The least time between two re-authentications. An earlier SaslHandshake is handled as any other request."""
+"""The minimum time in milliseconds between two re-authentications. An earlier SaslHandshake is handled as any
+other request."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -34,7 +36,8 @@ _WRAPPED_SINCE = 1
 """The first version of SaslHandshake after which tokens are sent in SaslAuthenticate requests."""
 
 VERSION_QUESTIONS_MAX = 8
-"""The most ApiVersions requests in unsupported versions that a client may send before its login."""
+"""The maximum number of ApiVersions requests in unsupported versions that a client may send before its
+login."""
 
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
@@ -143,7 +146,7 @@ class SaslServer:
     def receive(self, frame: memoryview, now: float, now_ms: int) -> FrameVerdict:
         """Return the verdict on one frame, given without its size.
 
-        `now` is in monotonic seconds, `now_ms` is the time of day.
+        `now` is in monotonic seconds, `now_ms` in milliseconds since 1970.
         """
         state = self.state
         try:

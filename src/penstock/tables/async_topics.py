@@ -203,7 +203,7 @@ async def write_topic_async(
     fields: Mapping[str, str] | None = None,
     config: ProducerOptions | Mapping[str, object] | None = None,
 ) -> WriteSummary:
-    """Write one or several tables; return what was written once all of it is acknowledged.
+    """Write one or several tables; return a summary once all records are acknowledged.
 
     `data` is what `penstock.write_topic` takes, or an async iterable of tables, for instance a
     `scan_topic_async`. Data that is not async is read in another thread. Arguments and errors are those of

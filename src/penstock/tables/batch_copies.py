@@ -53,7 +53,7 @@ def batch_copies(
     unpack: UnpackLimits,
     keep_offsets: bool = False,
 ) -> Iterator[BatchCopy]:
-    """Yield the batches of a fetched part, ready for a producer.
+    """Yield copies of the batches in a fetched part of a partition, ready for a producer.
 
     A `codec` of None keeps that of each batch. Records without a timestamp (magic 0) get `now_ms`. A batch is
     encoded anew if the part begins within it, compaction has left gaps in it, its records have the

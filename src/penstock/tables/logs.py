@@ -129,7 +129,7 @@ def scan_log(
             offset is the byte position at which a message begins, and there are no times.
         end: where to stop, exclusive, in the forms of `start`; partitions missing in a mapping end at the
             latest.
-        last: in place of `start`: how many offsets before the end of each partition to start, or a duration
+        last: instead of `start`: how many offsets before the end of each partition to start, or a duration
             before now.
         limit: the most records to return: the first by topic, partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
@@ -266,7 +266,7 @@ def _only_topic(path: str) -> str:
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
-    """Return the topics to read, `found` being those in the directory; [None] stands for its only topic."""
+    """Return the topics to read, from those `found` in the directory; [None] means its only topic."""
     if spec.pattern is not None:
         fits = spec.pattern.fullmatch
         return sorted(name for name in found if fits(name) and not name.startswith("__"))

@@ -52,7 +52,7 @@ class Position07(NamedTuple):
 
 
 class MirrorProgress(NamedTuple):
-    """The progress of one partition: records copied so far, and the source's reached and end byte offset."""
+    """The progress of one partition: records copied, and the reached and last byte offset in the source."""
 
     source_partition: int
     partition: int
@@ -137,7 +137,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def _source_may_be_away(self) -> Iterator[None]:
-        """Suppress a `_SourceAwayError` of the block, but note it in `Topics07.troubles` until a success."""
+        """Suppress a `_SourceAwayError` of the block; store it in `Topics07.troubles` until a success."""
         try:
             yield
         except _SourceAwayError as error:

@@ -1,4 +1,4 @@
-"""Read topics by a `ReadSpec`: the part shared by `read_topic`, `scan_topic` and their async twins."""
+"""Read topics by a `ReadSpec`: code that `read_topic`, `scan_topic` and their async versions share."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReadPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedRead:
-    """A checked read: the `ReadSpec`, the brokers, and the client's configuration."""
+    """A read with checked arguments: the `ReadSpec`, the brokers, and the client's configuration."""
 
     spec: ReadSpec
     servers: str | Sequence[str]

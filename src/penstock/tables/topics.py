@@ -80,7 +80,7 @@ def read_topic(
             zone is UTC, a `datetime` without one local time.
         end: where to stop, exclusive, in the forms of `start`. A time that no record has reached means the
             latest.
-        last: in place of `start`: how many offsets before each partition's end to start (fewer records, if
+        last: instead of `start`: how many offsets before each partition's end to start (fewer records, if
             compaction or transactions have left gaps), or a duration before now.
         limit: the most records to return: the first by topic, partition and offset.
         columns: names of `penstock.model.COLUMN_NAMES`; fewer are faster. All by default.
@@ -369,5 +369,5 @@ def _says_how(config: object) -> bool:
 
 
 def older(one: int | None, other: int | None) -> int | None:
-    """Return the smaller of two times; None stands for no time."""
+    """Return the earlier of two times; ignore one that is None, and return None if both are."""
     return other if one is None else one if other is None else min(one, other)

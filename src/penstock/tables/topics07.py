@@ -98,7 +98,7 @@ class Topics07:
         return [driver.connection for driver in self._drivers.values()]
 
     def addresses_opening(self) -> list[Address]:
-        """Return no addresses: a connection of 0.7 is opened within a request."""
+        """Return an empty list: connections to brokers of 0.7 are opened only within a request."""
         return []
 
     def partitions(self, topic: str) -> list[int]:

@@ -47,7 +47,7 @@ message."""
 SLICES = 16
 
 UNPACKED_BYTES = 16 << 20
-"""Approximate size of the decompressed messages that are converted to columns together."""
+"""The approximate size in bytes of the decompressed messages that are converted to columns together."""
 
 
 def _crc_tables() -> Ints:

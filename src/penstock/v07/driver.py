@@ -105,11 +105,11 @@ class Driver07:
         return (self.connection.offsets(OffsetsPart(topic, partition, EARLIEST_TIME, 1)) or [0])[0]
 
     def latest(self, topic: str, partition: int) -> int:
-        """Return the end offset of the partition in bytes: the end of what is readable."""
+        """Return the end offset of the partition in bytes: the end of its readable messages."""
         return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Return the offset from which everything written after `time_ms` can be read: a segment's start."""
+        """Return a segment's start offset, from which all messages written after `time_ms` can be read."""
         found = self.connection.offsets(OffsetsPart(topic, partition, max(time_ms, 0), 1))
         return found[0] if found else self.earliest(topic, partition)
 
@@ -204,7 +204,7 @@ class Driver07:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages as Arrow batches with the columns `names`.
 
-        `shown_partition` is the value of the column `partition`, by default the partition itself.
+        `shown_partition` is the value of the column `partition`, by default the number of the partition.
         """
         need_arrow("reading into Arrow")
         from penstock.v07 import columns

@@ -1,8 +1,8 @@
 """Write, read and check message sets of Kafka 0.7.
 
 A message is an int32 length, a magic byte, with magic 1 an attributes byte (bits 0-1: the codec), the CRC-32
-of the payload, and the payload. A set is messages one after the other. A compressed message set is the
-payload of one message, the wrapper; wrappers may be nested. Offsets are byte positions, and only outermost
+of the payload, and the payload. A set is a sequence of messages. A compressed message set is the payload of
+one message, called the wrapper; wrappers may be nested. Offsets are byte positions, and only outermost
 messages have them.
 
 Source: "Writing a Driver for Kafka" and the compression page of that release; edge cases as in release 0.7.2.
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 LENGTH_BYTES = 4
 HEADER_BYTES = (5, 6)
-"""Number of bytes between the length field and the payload, for magic 0 and 1."""
+"""The number of bytes between the length field and the payload, for magic 0 and 1."""
 
 CODECS = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
-"""The codecs by the value of the codec bits; 3 is invalid."""
+"""The compression codecs, indexed by the value of the codec bits. The value 3 is invalid."""
 
 _LENGTH = Struct(">i")
 _HEAD0 = Struct(">ibI")
@@ -42,7 +42,7 @@ _HEAD1 = Struct(">ibbI")
 
 
 class FetchSizeTooSmall(DecodeError):
-    """The first message is larger than the response: fetch more than `size_max` bytes (error 4)."""
+    """The first message is larger than the response (error 4): fetch more than `size_max` bytes."""
 
     def __init__(self, needed_bytes: int, size_max: int) -> None:
         super().__init__(
@@ -230,7 +230,7 @@ def _decompressed(wrapper: _Outer, budget: UnpackBudget) -> memoryview:
 
 
 def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
-    """Check a producer's message set as a 0.7.2 broker does; return the size of the part to store.
+    """Check a producer's message set as a 0.7.2 broker does; return its valid part, which is to be stored.
 
     Messages inside wrappers are checked, too. An incomplete last message is left out.
 
@@ -256,7 +256,7 @@ def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
 
 
 def complete_size(data: memoryview) -> int:
-    """Return how many bytes the complete outermost messages in `data` take, by which a fetcher advances."""
+    """Return the size in bytes of the complete outermost messages in `data`, by which a fetcher advances."""
     size = 0
     for _, stop in cut(data):
         size = stop
@@ -264,7 +264,7 @@ def complete_size(data: memoryview) -> int:
 
 
 def sound_size(data: memoryview) -> int:
-    """Return how many bytes are complete messages with correct checksums, which recovery keeps."""
+    """Return the size in bytes of the complete messages with correct checksums, which recovery keeps."""
     size = 0
     try:
         for start, stop in cut(data):

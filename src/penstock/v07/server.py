@@ -49,40 +49,43 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
-"""Size in bytes that a connection's stream buffers before the server reads the request."""
+"""The maximum number of bytes that a connection's stream buffers before the server reads the request."""
 
 HELD_BYTES_MAX = 512 << 20
-"""Largest total size of the requests and responses that all connections together hold in memory."""
+"""The maximum total size in bytes of the requests and responses that all connections together hold in
+memory."""
 
 CONNECTIONS_MAX = 10_000
 
 BACKLOG = 512
-"""The most connections that may wait to be accepted."""
+"""The maximum number of connections that may wait to be accepted."""
 
 INLINE_UNPACKED_BYTES = 256 << 10
-"""Largest size of a PRODUCE request, plain and decompressed, that is checked on the event loop; larger ones
-are checked in a thread."""
+"""The maximum size in bytes of a PRODUCE request, plain and decompressed, that is checked on the event loop;
+larger ones are checked in a thread."""
 
 INLINE_RECORDS = 2_000
-"""Most messages inside wrappers of a PRODUCE request that is checked on the event loop."""
+"""The maximum number of messages in wrappers of a PRODUCE request that is checked on the event loop."""
 
 INLINE_BYTES_MAX = 32 << 10
-"""Largest size of a message set that is copied behind its response header; larger ones use `sendfile`."""
+"""The maximum size in bytes of a message set that is copied behind its response header; larger ones use
+`sendfile`."""
 
 SLICE_BYTES = 128 << 10
-"""Size of the pieces in which a message set in memory is passed to a socket."""
+"""The size in bytes of the pieces in which a message set in memory is passed to a socket."""
 
 TURNS = 4
-"""Iterations of the event loop until a byte in a socket, or a waiting connection, reaches its handler."""
+"""The number of iterations of the event loop until a byte in a socket, or a waiting connection, reaches its
+handler."""
 
 DRAIN_S = 1.0
-"""Seconds that `stop` waits at most for the processing of requests that have arrived."""
+"""The maximum time in seconds that `stop` waits for the processing of requests that have arrived."""
 
 
 class StoreServer:
     """Serves a store, such as the topics of one broker, at one address.
 
-    An exception ends one connection, or one turn of the flusher, and is reported to `failures`.
+    An exception ends one connection, or one run of the periodic flush, and is reported to `failures`.
     """
 
     def __init__(
@@ -97,12 +100,12 @@ class StoreServer:
         held_bytes_max: int | None = None,
         idle_s: float | None = None,
     ) -> None:
-        """Prepare to serve `store`; `start` begins.
+        """Prepare to serve `store`. Serving begins with `start`.
 
         `read_bytes_max` is the size of a connection's read buffer, `held_bytes_max` the largest total size of
-        the requests and responses in memory (by default `HELD_BYTES_MAX`), `connections_max` the most
-        connections (by default `CONNECTIONS_MAX`). A connection without any traffic for `idle_s` seconds is
-        closed; None keeps it.
+        the requests and responses in memory (by default `HELD_BYTES_MAX`), `connections_max` the maximum
+        number of connections (by default `CONNECTIONS_MAX`). A connection without any traffic for `idle_s`
+        seconds is closed; None keeps such connections open.
         """
         self.store = store
         self.failures = failures
@@ -121,7 +124,7 @@ class StoreServer:
         self._unpack_limits = settings.unpack_limits
         self._judge = ThreadPoolExecutor(1, thread_name_prefix="penstock-0.7-judge")
         self._judging = 0
-        """Number of message sets that wait for the checking thread, or are being checked by it."""
+        """The number of message sets that wait for the checking thread, or are being checked by it."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free port, which `address` then has.
@@ -222,7 +225,7 @@ class StoreServer:
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
         """Read the `size` bytes of a request after its length field.
 
-        They count towards `held_bytes_max` when they arrive, not when the length is read.
+        The bytes count towards `held_bytes_max` when they arrive, not when the length is read.
         """
         if size <= self._read_bytes_max:
             return await reader.readexactly(size)
@@ -352,10 +355,10 @@ async def serving(
     clock: Clock | None = None,
     failures: Failures | None = None,
 ) -> AsyncIterator[StoreServer]:
-    """Serve the topics in `directory` on the running loop for the length of the block.
+    """Serve the topics in `directory` on the running event loop during a ``with`` block.
 
     `failures` gets exceptions that end one connection, or one turn of a background task. If the settings have
-    `zk.connect`, the broker is registered in ZooKeeper meanwhile.
+    `zk.connect`, the broker is registered in ZooKeeper during the block.
 
     Raises:
         NetworkError: the server cannot listen on the address, or cannot reach ZooKeeper.

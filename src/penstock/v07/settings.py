@@ -38,11 +38,12 @@ NUMBERS: Mapping[str, _Setting] = {
     BYTES_OPTION: _Setting(str(32 << 20), 1),
     RECORDS_OPTION: _Setting("250000", 1),
 }
-"""The settings with whole numbers. Two defaults differ from release 0.7.2: `log.flush.interval` is 500 there
-(with 0, messages are readable at once); `log.file.size` is 1 GiB in its code, but 512 MiB in its sample file
-and in "Writing a Driver for Kafka". `zk.connectiontimeout.ms` is the timeout of the first connection to
-ZooKeeper; 0 means `zk.sessiontimeout.ms`. The last two settings are Penstock's own: the limits of one
-request's decompressed size, and of its messages in wrappers. A request beyond them ends its connection."""
+"""The settings with whole numbers, and their defaults. Two defaults differ from release 0.7.2:
+`log.flush.interval` is 500 there (with 0, messages are readable at once); `log.file.size` is 1 GiB in its
+code, but 512 MiB in its sample file and in "Writing a Driver for Kafka". `zk.connectiontimeout.ms` is the
+timeout of the first connection to ZooKeeper; 0 means `zk.sessiontimeout.ms`. The last two settings are
+Penstock's own: the limits of one request's decompressed size, and of the number of its messages in wrappers.
+A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """Text settings. `zk.digest`, user:password, is Penstock's own: with it only that user has access to the

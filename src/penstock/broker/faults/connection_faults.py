@@ -1,7 +1,7 @@
 """`ConnectionFaults`: faults of one connection (delayed, lost, reordered and damaged frames).
 
-A connection has this object only if the broker has faults, so that other connections have no extra step.
-The interceptor `penstock.broker.faults.answers.answering_faults` answers with error codes on demand.
+Only connections of a broker with faults have this object, so that other connections have no overhead. Faults
+with error codes are in the interceptor `penstock.broker.faults.answers.answering_faults`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionFaults:
-    """Applies faults to the requests and the answers of one connection of a server."""
+    """Applies faults to the requests and the responses of one connection of a server."""
 
     __slots__ = (
         "_connection",
@@ -50,7 +50,7 @@ class ConnectionFaults:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self) -> None:
-        """Cancel delayed answers, because the connection has ended."""
+        """Cancel delayed responses, because the connection has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -124,7 +124,7 @@ class ConnectionFaults:
     # --- after -------------------------------------------------------------------------------------------
 
     def deliver(self, outcome: Outcome) -> None:
-        """Deliver the outcome of a request, with the faults that happen after the request was handled."""
+        """Send the response to a request, with the faults that happen after the request was handled."""
         if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
             self._connection.deliver(outcome)
             return
@@ -156,7 +156,7 @@ class ConnectionFaults:
         return self._held_answer is not None or self._held_frame is not None
 
     def _let_follow(self) -> None:
-        """Release the held-back request or answer that another one has overtaken."""
+        """Release the held-back request or response, after another one has overtaken it."""
         if self._held_answer is not None and not self._connection.busy:
             held, self._held_answer = self._held_answer, None
             self._connection.deliver(held)
@@ -168,7 +168,7 @@ class ConnectionFaults:
                 self._connection.handle(memoryview(held_frame))
 
     def go_on(self) -> None:
-        """Handle the request that others have overtaken."""
+        """Handle the held-back request that others have overtaken, once the connection is not busy."""
         if self._next_frame is not None and not self._connection.busy:
             frame, self._next_frame = self._next_frame, None
             self._connection.handle(memoryview(frame))

@@ -1,4 +1,4 @@
-"""`Request`: a client's request as faults see it, before the broker handles it."""
+"""`Request`: a client's request, decoded for faults before the broker handles it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """One request of a client.
+    """One request of a client, with which faults check their conditions.
 
     `api` is the API's name (``Produce``), `key` the API key, `version` the API version. `connection` is the
     number of the connection, from 1. `message` is the decoded body, a copy that is never changed.
@@ -55,12 +55,12 @@ class Request:
 
     @property
     def topics(self) -> list[str]:
-        """The topics that the request names, each once, in order."""
+        """The names of the topics in the request, each once, in the request's order."""
         return list(dict.fromkeys(entity.topic for entity in self.entities if entity.topic is not None))
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
-        """The partitions that the request names, in order."""
+        """The partitions in the request, in the request's order."""
         return [
             (entity.topic, entity.partition)
             for entity in self.entities
@@ -69,7 +69,7 @@ class Request:
 
     @property
     def groups(self) -> list[str]:
-        """The groups that the request names, each once, in order."""
+        """The ids of the groups in the request, each once, in the request's order."""
         return list(dict.fromkeys(entity.group for entity in self.entities if entity.group is not None))
 
     def __repr__(self) -> str:

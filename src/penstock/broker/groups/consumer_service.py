@@ -42,8 +42,8 @@ logger = logger_named("penstock.broker")
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
 
-    A group has one of the two types. A consumer that joins a classic group converts it to a consumer group; a
-    consumer group with only classic members left becomes a classic group, if
+    Each group has the consumer or the classic type. A consumer that joins a classic group converts it to a
+    consumer group; a consumer group with only classic members left becomes a classic group, if
     `group.consumer.migration.policy` allows.
     """
 
@@ -66,11 +66,11 @@ class ConsumerGroupService:
 
     @property
     def groups(self) -> dict[str, ConsumerGroup]:
-        """Return the groups that have been read from the log, by id."""
+        """Return a dict from group id to consumer group, with the groups that have been read from the log."""
         return self.coordinator.groups
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
-        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
+        """Return a group's settings: its own configs within the broker's limits, else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> ConsumerGroupSettings:
@@ -102,7 +102,7 @@ class ConsumerGroupService:
     ) -> HeartbeatResult:
         """Handle ConsumerGroupHeartbeat: store and apply its changes, and return the response.
 
-        `sees` returns True if the client may see a topic.
+        `sees` returns True if the client may describe a topic.
 
         Raises:
             KafkaError: the error to respond with.
@@ -181,7 +181,8 @@ class ConsumerGroupService:
     def _downgrade(self, store: GroupStore, plan: ConsumerPlan, now: float) -> bool:
         """Convert a group to a classic one; return False if its members do not make a valid classic group.
 
-        If members have left, or some do not have their target assignments yet, the others begin a rebalance.
+        If members have left, or some do not have their target assignments yet, the remaining members begin a
+        rebalance.
 
         Raises:
             KafkaError: the change cannot be stored; nothing has changed.
@@ -219,7 +220,7 @@ class ConsumerGroupService:
     # --- groups ------------------------------------------------------------------------------------------
 
     def make_way(self, store: GroupStore, group_id: str) -> None:
-        """Replace a consumer group without members by a classic one, which a classic member is about to join.
+        """Remove a consumer group without members, so that a classic group can have its group id.
 
         Raises:
             KafkaError, StorageError: the tombstones could not be written.
@@ -239,10 +240,11 @@ def _records() -> Any:
 
 
 def compile_subscription(regex: str) -> Matcher:
-    """Return a function that returns True if a regular expression in RE2 syntax matches a whole topic name.
+    """Return a function that tests if a regular expression in RE2 syntax matches the whole of a topic name.
 
     Raises:
-        ValueError: the expression is invalid or takes too long; the returned function may raise this, too.
+        ValueError: the expression is invalid, or compiling it takes too long. The returned function raises
+        ValueError if matching takes too long.
     """
     from penstock.broker.requests.patterns import compile_pattern  # few groups subscribe by patterns
 

@@ -1,7 +1,7 @@
-"""The lag of groups: the distance from each committed offset to the end of its partition.
+"""The lag of groups: the number of records from each committed offset to its partition's high watermark.
 
 Apache Kafka leaves this metric to external exporters. Here the coordinator of a group reports it, since it
-has the offsets; the end of a partition is known if the broker leads or follows the partition.
+has the offsets; the high watermark of a partition is known if the broker leads or follows the partition.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
 
 ROWS_MAX = 5_000
-"""The most committed offsets, of all groups together, for which the lag is computed."""
+"""The most committed offsets, of all groups together, for which one `Lags` computes the lag."""
 
 LOGS_OPENED_MAX = 20
-"""The most closed logs that one `Lags` opens to read their end. Other closed logs have no lag in it."""
+"""The most closed logs that one `Lags` opens to read their end. Partitions beyond this limit have no lag."""
 
 
 class GroupLag(NamedTuple):
-    """A group's committed offset in one partition. `lag` is None if the end offset is unavailable here."""
+    """A group's committed offset in one partition. `lag` is None if the end is unknown to this broker."""
 
     group: str
     topic: str

@@ -1,4 +1,4 @@
-"""The metadata of topics that groups use: topic ids, partition counts, and a hash of both."""
+"""The metadata of topics that groups use: topic ids, partition counts, and a hash of ids and counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Partition: TypeAlias = tuple[bytes, int]
 
 
 class TopicView(Protocol):
-    """The metadata of one topic."""
+    """The metadata of one topic that group coordinators use."""
 
     @property
     def id(self) -> bytes: ...
@@ -28,12 +28,12 @@ class TopicsView(Protocol):
 
 
 def ids_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> frozenset[bytes]:
-    """Return the ids of the topics that exist."""
+    """Return the ids of those named topics that exist."""
     return frozenset(topics[name].id for name in names if name in topics)
 
 
 def counts_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> dict[bytes, int]:
-    """Return the number of partitions of each existing topic, by id, in order of names."""
+    """Return a dict from topic id to partition count for the existing topics, in the order of their names."""
     return {topics[name].id: len(topics[name].partitions) for name in sorted(names) if name in topics}
 
 
@@ -53,7 +53,7 @@ def hash_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> int:
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
-    """Return the partition indices of each topic id, with topic ids and indices in ascending order."""
+    """Return a dict from topic id to its partition indices, with topic ids and indices in ascending order."""
     found: dict[bytes, list[int]] = {}
     for topic, index in sorted(partitions):
         found.setdefault(topic, []).append(index)

@@ -1,8 +1,8 @@
 """Converts a group with members from the classic to the consumer protocol (KIP-848), and back.
 
-No I/O: `upgrade` returns the changes that make a consumer group of a classic one, `downgrade` fills a classic
-group from a consumer group. The caller stores the removal of one and the creation of the other in a single
-batch, and then replaces the group.
+This module does no I/O. `upgrade` returns the changes that turn a classic group into a consumer group;
+`downgrade` fills a classic group from a consumer group. The caller stores the removal of the old group and
+the creation of the new one in a single batch, and then replaces the group in memory.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ CUSTOM_ASSIGNOR = (
     "Cannot upgrade classic group {} to consumer group because an unsupported custom assignor is in use. "
     "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
 )
-"""Apache Kafka's error message. A custom assignor may keep data in assignments, which would be lost."""
+"""Apache Kafka's error message for a group with a custom assignor, whose user data would be lost."""
 
 
 def upgrade(
     group: ClassicGroup, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]
 ) -> list[Change]:
-    """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
+    """Return the changes, in Kafka's order, that turn a classic group with members into a consumer group.
 
     The generation becomes the epoch of the group and of its members. Each assignment becomes both the target
     and the current assignment of its member. The target is recomputed at the next heartbeat.
@@ -92,11 +92,12 @@ def upgrade(
 def _held(
     group: ClassicGroup, wanted: Mapping[str, ClassicSubscription], topics: Mapping[str, TopicView]
 ) -> dict[str, frozenset[Partition]]:
-    """Return the partitions that each member may hold: its assignment, and those it owned when it joined.
+    """Return the partitions that each member may own: its assignment, and those it owned when it joined.
 
     A cooperative member keeps the partitions that it owned until it gets its assignment, and a generation
-    whose leader has not assigned yet has no assignments. If several members claim a partition, the member
-    wins to which it is assigned, or else the claim with the latest generation.
+    whose leader has not assigned yet has no assignments. If several members claim a partition, it goes to the
+    member to which it is assigned. If it is assigned to none of them, it goes to the one whose claim has the
+    latest generation.
     """
     held = {each.id: read_assignment(each.assignment, topics) for each in group.members.values()}
     taken = {partition for partitions in held.values() for partition in partitions}
@@ -140,7 +141,7 @@ def downgrade(
     """Fill a new classic group from a consumer group whose members all use the classic protocol.
 
     The target of each member becomes its assignment. If the group was not stable, the assignment has the
-    partitions that the member holds, and those of its target that no other member holds. So no partition has
+    partitions that the member owns, and those of its target that no other member owns. So no partition has
     two owners until the next generation.
 
     Raises:

@@ -15,9 +15,10 @@ PartitionKey = tuple[str, int]
 
 
 class CommittedOffset(NamedTuple):
-    """One committed offset. Times are wall-clock milliseconds.
+    """One committed offset. Times are milliseconds of the wall clock.
 
-    `expire_ms` is set if the client chose a retention time (OffsetCommit v2 to v4), and otherwise -1.
+    `expire_ms` is the expiry time if the client chose a retention time (OffsetCommit v2 to v4), and otherwise
+    -1.
     """
 
     offset: int
@@ -26,16 +27,17 @@ class CommittedOffset(NamedTuple):
     commit_ms: int
     expire_ms: int = NEVER_EXPIRES
     record_offset: int = -1
-    """The offset of the commit's record in `__consumer_offsets`. The commit with the highest one is valid."""
+    """The offset of the commit's record in `__consumer_offsets`. The latest record is the valid commit."""
 
 
 class OffsetExpiration(NamedTuple):
     """The rule by which a group's committed offsets expire, which depends on the group's type and state."""
 
     since_ms: int = -1
-    """The wall-clock time at which the retention of all offsets begins; -1 if it begins with each commit."""
+    """The wall-clock time, in ms, at which all offsets' retention begins; -1 if it begins with each commit.
+    """
     subscribed_topics: frozenset[str] = frozenset()
-    """Topics whose offsets do not expire."""
+    """The names of the topics whose offsets do not expire."""
 
 
 def _size(committed: CommittedOffset) -> int:
@@ -43,7 +45,7 @@ def _size(committed: CommittedOffset) -> int:
 
 
 class Offsets:
-    """The committed offsets of all groups."""
+    """The committed offsets of all groups that a broker has read, in memory."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[PartitionKey, CommittedOffset]] = {}
@@ -51,20 +53,20 @@ class Offsets:
         """The approximate memory of all committed offsets in bytes."""
 
     def of_group(self, group_id: str) -> dict[PartitionKey, CommittedOffset]:
-        """Return the committed offsets of a group. Callers must not change the result."""
+        """Return a group's committed offsets by partition. The caller must not change the returned dict."""
         return self._by_group.get(group_id, {})
 
     def groups(self) -> list[str]:
-        """Return the groups that have committed offsets."""
+        """Return the ids of the groups that have committed offsets."""
         return list(self._by_group)
 
     def put(self, group_id: str, partition: PartitionKey, committed: CommittedOffset) -> None:
-        """Add an offset that has been stored."""
+        """Add or replace a committed offset, after its record has been stored."""
         self.size_bytes += self.growth(group_id, partition, committed)
         self._by_group.setdefault(group_id, {})[partition] = committed
 
     def growth(self, group_id: str, partition: PartitionKey, committed: CommittedOffset) -> int:
-        """Return how many bytes of memory an offset would take in addition to the one it replaces."""
+        """Return the memory, in bytes, that `put` would add: the new offset's less the replaced one's."""
         offsets = self._by_group.get(group_id)
         if offsets is None:
             return _size(committed) + len(group_id)
@@ -72,7 +74,7 @@ class Offsets:
         return _size(committed) if present is None else len(committed.metadata) - len(present.metadata)
 
     def remove(self, group_id: str, partition: PartitionKey) -> None:
-        """Remove an offset whose tombstone has been stored, if there is one."""
+        """Remove a partition's committed offset, if it has one, after its tombstone has been stored."""
         offsets = self._by_group.get(group_id)
         if offsets is not None:
             gone = offsets.pop(partition, None)
@@ -83,7 +85,7 @@ class Offsets:
                 del self._by_group[group_id]
 
     def of_topics(self, topics: Iterable[str]) -> Iterator[tuple[str, list[PartitionKey]]]:
-        """Yield each group with its partitions of these topics that have committed offsets."""
+        """Yield each group that has committed offsets for these topics, with the partitions that have one."""
         names = set(topics)
         for group_id, offsets in self._by_group.items():
             partitions = [partition for partition in offsets if partition[0] in names]

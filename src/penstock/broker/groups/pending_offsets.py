@@ -1,7 +1,7 @@
 """Offsets that open transactions have written, which take effect when the transaction is committed.
 
-Several producers may have pending offsets for one partition; as for all commits, the one whose record has
-the highest offset in `__consumer_offsets` wins.
+Several producers may have pending offsets for one partition; of several committed ones, the one whose record
+has the highest offset in `__consumer_offsets` is valid.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from penstock.broker.groups.offsets import OFFSET_BYTES, CommittedOffset, PartitionKey
 
 Key = tuple[str, PartitionKey]
-"""A group's id and a partition."""
+"""A group's id and a partition (topic and index)."""
 
 
 class PendingOffsets:
-    """The pending offsets of all groups, by producer."""
+    """The pending offsets of all groups: those written in transactions that are still open."""
 
     def __init__(self) -> None:
         self._by_producer: dict[tuple[int, int], dict[Key, CommittedOffset]] = {}
-        """The pending offsets by (partition index of `__consumer_offsets`, producer id).
+        """The pending offsets by (index of the partition of `__consumer_offsets`, producer id).
 
-        A transaction marker ends only the pending offsets of its own partition.
+        The index is part of the key because a transaction marker ends only the offsets in its own partition.
         """
         self._counts: dict[Key, int] = {}
         self.size_bytes = 0
@@ -30,7 +30,7 @@ class PendingOffsets:
     def put(
         self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: CommittedOffset
     ) -> None:
-        """Add an offset that a producer has stored in partition `index` of `__consumer_offsets`."""
+        """Add a pending offset, whose record is in partition `index` of `__consumer_offsets`."""
         offsets = self._by_producer.setdefault((index, producer_id), {})
         key = group_id, partition
         present = offsets.get(key)
@@ -42,7 +42,7 @@ class PendingOffsets:
         offsets[key] = offset
 
     def end(self, index: int, producer_id: int) -> list[tuple[Key, CommittedOffset]]:
-        """Remove and return the pending offsets of a producer in a partition of `__consumer_offsets`."""
+        """Remove and return the pending offsets of a producer in one partition of `__consumer_offsets`."""
         ended = list(self._by_producer.pop((index, producer_id), {}).items())
         for key, offset in ended:
             self._uncount(key, offset)
@@ -57,7 +57,7 @@ class PendingOffsets:
         return {partition for group, partition in self._counts if group == group_id}
 
     def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:
-        """Return each group with its partitions of these topics that have pending offsets."""
+        """Return each group that has pending offsets for these topics, with the partitions that have one."""
         names = set(topics)
         found: dict[str, list[PartitionKey]] = {}
         for group_id, partition in self._counts:
@@ -76,7 +76,7 @@ class PendingOffsets:
                         self._uncount(key, gone)
 
     def forget(self, index: int) -> None:
-        """Drop the pending offsets in a partition that another node now leads."""
+        """Drop the pending offsets in a partition of `__consumer_offsets` that another node now leads."""
         for key in [each for each in self._by_producer if each[0] == index]:
             self.end(*key)
 

@@ -1,4 +1,4 @@
-"""The common part of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) at a broker.
+"""The code that consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) of a broker share.
 
 The coordinators of these groups do no I/O. A request or a timer results in a plan: an object with the changes
 to store and the response. `PlannedGroups` stores these changes, and the coordinator then applies them.
@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 
 class GroupHostSettings(Protocol):
-    """The settings of the broker."""
+    """The interface through which groups read the broker's settings."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
@@ -44,7 +44,7 @@ class GroupHostSettings(Protocol):
 
 
 class GroupHostMetadata(Protocol):
-    """The metadata of the broker that groups use."""
+    """The interface through which groups read the broker's copy of the cluster's metadata."""
 
     @property
     def topics(self) -> Mapping[str, TopicView]: ...
@@ -57,7 +57,7 @@ class GroupHostMetadata(Protocol):
 
 
 class GroupHost(Protocol):
-    """The parts of the broker that groups use."""
+    """The interface of the broker for its groups: settings, clock, metadata and requests."""
 
     @property
     def config(self) -> GroupHostSettings: ...
@@ -81,7 +81,7 @@ class GroupTopicsView:
 
     @property
     def topics(self) -> Mapping[str, TopicView]:
-        """Return the topics by name."""
+        """Return a dict from topic name to topic."""
         return self._cluster.topics
 
     @property
@@ -91,7 +91,7 @@ class GroupTopicsView:
 
 
 class PlannedResult(Protocol):
-    """The plan that a request or a timer results in: the group, a draft of it, and the changes to store."""
+    """The plan that a request or a timer results in: the group, its draft state, and the changes to store."""
 
     @property
     def group(self) -> Any: ...
@@ -126,7 +126,7 @@ class RecordsModule(Protocol):
 class LateRecords:
     """Converts the changes of one group type to records, and back.
 
-    `load` imports the module that does this on first use, since few brokers need it.
+    `load` imports the module that does the conversion, on first use, since few brokers need it.
     """
 
     def __init__(self, key_types: Iterable[int], load: Callable[[], Any]) -> None:
@@ -134,9 +134,9 @@ class LateRecords:
         self._load = load
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
-        """Return the parsed key of a record (its type and fields), and the change.
+        """Return the parsed key of a record (its type and fields), and the change that the record stores.
 
-        The change is None for a tombstone. `key` comes without its type.
+        The change is None for a tombstone. `key` is the bytes of the key after its type.
 
         Raises:
             DecodeError: the record is damaged, or its value has a newer version than is supported.
@@ -153,7 +153,7 @@ class LateRecords:
 
 
 class PlannedGroups(Generic[G]):
-    """Stores the plans of one group type: the changes that requests and timers of its groups result in."""
+    """Stores the plans of one group type: the changes that requests and timers result in."""
 
     def __init__(
         self, host: GroupHost, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
@@ -165,12 +165,12 @@ class PlannedGroups(Generic[G]):
         host.kept.add(f"{own_type} groups", lambda: coordinator.size_bytes)
 
     def check_memory(self, plan: PlannedResult, freed_bytes: int = 0) -> None:
-        """Check that the memory budget has room for the growth of a group by a plan's changes.
+        """Check that the memory which a plan's changes add to a group fits into the budget for groups.
 
         `freed_bytes` is the memory of the classic group that the plan replaces, if any.
 
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE (15), the growth does not fit.
+            KafkaError: COORDINATOR_NOT_AVAILABLE (15), the memory does not fit.
         """
         growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.draft.changes else 0
         if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
@@ -194,7 +194,7 @@ class PlannedGroups(Generic[G]):
         work_off_due(timers.take(), carry_out, timers.fire_again, self._host.clock, self._host.failures, now)
 
     def tombstones(self, group: G) -> list[KeyAndValue]:
-        """Return the tombstones of a group's own records, without those of its offsets."""
+        """Return the tombstones of a group's own records, without the tombstones of its committed offsets."""
         return self.records.of(group.id, self._coordinator.removal(group))
 
     def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
@@ -205,9 +205,9 @@ class PlannedGroups(Generic[G]):
 
 
 class GroupSettingsOf(Generic[S]):
-    """The settings of groups of one type: a group's own settings, within the bounds of the broker.
+    """The settings of groups of one type: each group's own configs, limited by the settings of the broker.
 
-    `make` returns settings for a group's own configs, a mapping from names to texts. Nearly all groups have
+    `make` computes settings from a group's own configs, a mapping from names to texts. Nearly all groups have
     no configs of their own, so the settings without them are cached for each version of the metadata. Every
     heartbeat needs settings, and computing them would take as long as the rest of the heartbeat.
     """
@@ -220,7 +220,7 @@ class GroupSettingsOf(Generic[S]):
         self._common: S | None = None
 
     def of(self, group_id: str) -> S:
-        """Return the settings of a group: its own, or else the broker's."""
+        """Return a group's settings: from its own configs or, if it has none, the broker's settings."""
         cluster = self._host.cluster
         own = cluster.resource_configs.get((GROUP_RESOURCE, group_id))
         if own:
@@ -231,7 +231,7 @@ class GroupSettingsOf(Generic[S]):
         return self._common
 
     def intervals(self, own: Mapping[str, str]) -> tuple[int, int, int]:
-        """Return the session timeout, and the intervals of heartbeats and of assignments, in milliseconds."""
+        """Return a group's session timeout, heartbeat interval and assignment interval, in milliseconds."""
         config = self._host.config
         session_ms, heartbeat_ms, assignment_ms = (
             group_setting(own, config, self._own_type, name)

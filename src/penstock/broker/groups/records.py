@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`, in Apache Kafka's format.
 
-A key begins with an int16 type: 0 and 1 are offsets, and any other type belongs to one type of groups
-(`GroupRecords`); unknown types are ignored. A value begins with its version. A null value is a tombstone.
+A key begins with an int16 type: 0 and 1 are offsets, and any other key type belongs to one type of groups
+(`GroupRecords`). Records with unknown key types are ignored. A value begins with its version. A null value is
+a tombstone.
 """
 
 from __future__ import annotations
@@ -65,13 +66,15 @@ VALUE_VERSION = 0
 _VALUE_PREFIX = VALUE_VERSION.to_bytes(2, "big")
 
 StoredKey = tuple[int, str, str]
-"""The key of a record of these groups: its type, the group's id, and the member's id or regular expression.
-The last is empty where the record has neither.
+"""A parsed record key of a consumer, share or streams group: its type, the group's id, and a third field.
+
+The third field is a member id or a regular expression, or empty if the record has neither.
+
 """
 
 
 class StoredOffset(NamedTuple):
-    """A stored offset of a group; `committed` is None for a tombstone."""
+    """A parsed record of a group's committed offset; `committed` is None for a tombstone."""
 
     group_id: str
     partition: PartitionKey
@@ -79,7 +82,7 @@ class StoredOffset(NamedTuple):
 
 
 class StoredRecord(NamedTuple):
-    """A stored record of one type of groups, as parsed by that type; `value` is None for a tombstone."""
+    """A parsed record that belongs to one type of groups; `value` is None for a tombstone."""
 
     kind: GroupRecords
     key: Any
@@ -92,12 +95,12 @@ class GroupRecords(Protocol):
 
     @property
     def key_types(self) -> Collection[int]:
-        """Return the int16 types with which keys of these records begin."""
+        """Return the key types (the int16 at the beginning of a key) of this group type's records."""
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
         """Return the parsed key and value of a record; the value is None for a tombstone.
 
-        `key` comes without its type.
+        `key` is the bytes of the key after its type.
 
         Raises:
             DecodeError: the record is damaged, or its value has a newer version than is supported.
@@ -105,7 +108,7 @@ class GroupRecords(Protocol):
 
 
 def offset_record(group_id: str, partition: PartitionKey, committed: CommittedOffset | None) -> KeyAndValue:
-    """Return the record of an offset; `committed` None makes a tombstone."""
+    """Return the record of a committed offset, or a tombstone if `committed` is None."""
     key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1]).encode(
         0
     )
@@ -126,7 +129,7 @@ def offset_record(group_id: str, partition: PartitionKey, committed: CommittedOf
 def read_record(
     key: bytes | None, value: bytes | None, kinds: Sequence[GroupRecords]
 ) -> StoredOffset | StoredRecord | None:
-    """Return the parsed record, or None if it belongs to no type of groups in `kinds`.
+    """Return the parsed record, or None if it is neither an offset nor of a type of groups in `kinds`.
 
     Raises:
         DecodeError: the record is damaged, or its value has a newer version than is supported.
@@ -165,24 +168,24 @@ class RecordType(NamedTuple):
     change: Callable[..., Any]
     key: type[Any]
     write: Callable[[Any], Message]
-    """Converts the value of a change to the message to store."""
+    """A function that converts the value of a change to the message to store."""
     read: Callable[[bytes], Any]
-    """Decodes a stored message to the value of a change. Raises DecodeError."""
+    """A function that decodes a stored message to the value of a change, or raises DecodeError."""
     subject: str = "member_id"
-    """The key field that contains the first field of the change; empty if the key has only the group id."""
+    """The name of the key field for the change's first field; empty if the key has only the group id."""
 
 
 class RecordTypes:
-    """All record types of one group type: converts changes to records, and back."""
+    """A converter between the changes of one group type and their records, for all its record types."""
 
     def __init__(self, kind: str, *types: RecordType) -> None:
-        """Make a converter for these record types. `kind` names them in error messages: "share group"."""
+        """Make a converter for these record types. `kind` is for error messages, such as "share group"."""
         self._kind = kind
         self._by_change: dict[object, RecordType] = {each.change: each for each in types}
         self._by_number = {each.number: each for each in types}
 
     def record_of(self, group_id: str, change: Any) -> KeyAndValue:
-        """Return the record of a change to a group."""
+        """Return the record that stores a change to a group."""
         found, value = self._by_change[type(change)], change[-1]
         key = found.key(group_id=group_id, **({found.subject: change[0]} if found.subject else {}))
         if value is None:
@@ -190,7 +193,7 @@ class RecordTypes:
         return key_bytes(found.number, key), _VALUE_PREFIX + found.write(value).encode(VALUE_VERSION)
 
     def read(self, number: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Any]:
-        """Return the parsed key of a record, and its change, which is None for a tombstone.
+        """Return the parsed key of a record, and the change that it stores, which is None for a tombstone.
 
         `number` is the type in the record's key, `key` the bytes of the key after the type.
 
@@ -208,5 +211,5 @@ class RecordTypes:
 
 
 def key_bytes(key_type: int, key: Message) -> bytes:
-    """Return the encoded key of a consumer, share or streams group's record: its type, then its fields."""
+    """Return the encoded key of a record of a consumer, share or streams group: its type, then its fields."""
     return key_type.to_bytes(2, "big") + key.encode(0)

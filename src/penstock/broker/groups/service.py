@@ -50,11 +50,11 @@ logger = logger_named("penstock.broker")
 
 
 class GroupServiceMetadata(StateTopics, GroupMetadata, Protocol):
-    """The metadata of the broker that groups and their topic use."""
+    """The interface to the broker's metadata that groups and the topic `__consumer_offsets` need."""
 
 
 class GroupServiceHost(GroupHost, Protocol):
-    """The parts of the broker that groups and their topic use."""
+    """The interface to the broker that groups and the topic `__consumer_offsets` need."""
 
     @property
     def cluster(self) -> GroupServiceMetadata: ...
@@ -65,7 +65,7 @@ class GroupServiceHost(GroupHost, Protocol):
 
 
 class PendingReply:
-    """Holds the response to a waiting request; `response` is None until the coordinator sets it."""
+    """A holder for the response to a waiting request; `response` is None until the coordinator sets it."""
 
     __slots__ = ("response",)
 
@@ -74,7 +74,7 @@ class PendingReply:
 
 
 class ClassicKind:
-    """The classic groups, with the interface `GroupKind` through which the store restores groups."""
+    """Implements `GroupKind` for classic groups: the store restores them from their records through it."""
 
     key_types = ClassicRecords.key_types
     read = staticmethod(ClassicRecords().read)
@@ -86,14 +86,14 @@ class ClassicKind:
         host: GroupServiceHost,
         restored: Callable[[], object],
     ) -> None:
-        """Set up the restoring of classic groups; `others` has the ids of groups of other types."""
+        """Prepare to restore classic groups; `others` has the ids of groups of other types."""
         self._coordinator = coordinator
         self._others = others
         self._host = host
         self._restored = restored
 
     def restore(self, stored: Mapping[str, GroupMetadataValue | None], with_offsets: Collection[str]) -> None:
-        """Add the groups of one partition that was read.
+        """Add the classic groups whose records were read from one partition.
 
         A group that has offsets but no record of its own is empty. A group whose record is invalid
         keeps its offsets, and has no members.
@@ -166,7 +166,7 @@ class GroupService:
 
     @property
     def offsets(self) -> Offsets:
-        """Return the committed offsets of the groups that have been read."""
+        """Return the committed offsets of the groups that have been read from the log."""
         return self.store.offsets
 
     @property
@@ -201,7 +201,7 @@ class GroupService:
         )
 
     def _is_modern(self, group_id: str, but: object) -> bool:
-        """Return True if a group is a consumer, share or streams group, except one of the service `but`."""
+        """Return True if a group is a consumer, share or streams group of a service other than `but`."""
         return any(group_id in kind.groups for kind in self._modern if kind is not but)
 
     def _classic_members(self, group_id: str) -> ClassicMembers | None:
@@ -212,12 +212,12 @@ class GroupService:
         return ClassicMembers(self.consumer, self.store, group, self.coordinator.outbox)
 
     def _has_members(self, group_id: str) -> bool:
-        """Return True if there is a classic group with members."""
+        """Return True if `group_id` is a classic group that has members."""
         group = self.coordinator.groups.get(group_id)
         return group is not None and not group.can_be_deleted
 
     def open_all(self) -> None:
-        """Read every group from the store. Unreadable partitions are logged, and their groups are missing."""
+        """Read every group from the store. Unreadable partitions are logged and left out."""
         self.store.load_all()
 
     def create_topic(self, now_ms: int) -> None:
@@ -229,7 +229,7 @@ class GroupService:
         self.topic.create(now_ms)
 
     def follow(self, partition: Partition) -> None:
-        """Drop the groups of a partition if another node now leads it, or may have led it."""
+        """Drop the groups in a partition if another node leads it now, or may have led it meanwhile."""
         if self.store.loaded.follow(partition):
             self.unload(partition.index)
 
@@ -285,9 +285,9 @@ class GroupService:
         return growth <= 0 or self._host.kept.has_room_for(growth, stays=True)
 
     def _take_back_oldest_id(self) -> bool:
-        """Withdraw the oldest assigned but unused member id, whose client then gets another.
+        """Withdraw the member id that was assigned first and not used yet, to free memory.
 
-        Returns False if there was none.
+        A client that joins with this id later gets another one. Returns False if there was no unused id.
         """
         oldest = next(iter(self.coordinator.outbox.given_away.items()), None)
         if oldest is None:
@@ -311,7 +311,9 @@ class GroupService:
     def heartbeat(
         self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float
     ) -> HeartbeatResult:
-        """Handle ConsumerGroupHeartbeat; return the response. `sees` is True for topics the client may see.
+        """Handle ConsumerGroupHeartbeat; return the response.
+
+        `sees` returns True if the client may describe a topic.
 
         Raises:
             KafkaError: the error to respond with.
@@ -420,7 +422,7 @@ class GroupService:
             self.settle(now)
 
     def settle(self, now: float) -> None:
-        """Fire the timers that are due, store the groups in the outbox, then send the responses in it."""
+        """Fire the timers that are due, store the groups in the outbox, then send the outbox's responses."""
         coordinator = self.coordinator
         try:
             coordinator.advance(now)
@@ -483,7 +485,7 @@ class GroupService:
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Remove expired offsets and groups, every `offsets.retention.check.interval.ms`.
 
-        Returns the errors of removals that failed.
+        Returns the exceptions of removals that failed.
         """
         self._set_alarm()  # in case that an exception has lost it
         uptime_s = self._host.clock.monotonic()
@@ -672,7 +674,7 @@ class GroupService:
 
 
 def fail_response(response: Any) -> None:
-    """Change a response to the error NOT_COORDINATOR, because the group could not be stored."""
+    """Set the error NOT_COORDINATOR in a successful response, because the group could not be stored."""
     if not response.error_code:
         response.error_code = ErrorCode.NOT_COORDINATOR
         if hasattr(response, "assignment"):
@@ -684,10 +686,10 @@ def _new_member_id(name: str) -> str:
 
 
 ID_BYTES = 1500
-"""The approximate memory of an assigned member id in bytes, with its timer."""
+"""The approximate memory of an assigned but unused member id in bytes, with its timer."""
 
 ID_NAME_CHARACTERS_MAX = 100
-"""The most characters of a client id or instance id with which a new member id begins."""
+"""The most characters of a client id or instance id that are put at the beginning of a new member id."""
 
 
 _NEVER = float("inf")

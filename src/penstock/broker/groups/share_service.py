@@ -1,8 +1,8 @@
 """Share groups (KIP-932) of a broker: connects their coordinator to the store, settings and share state.
 
 This module does the I/O for the coordinator: it stores the changes that a request or timer results in, and
-then applies them. The share coordinator keeps the states of share partitions. It may be on another node: it
-gets requests, and answers them later.
+then applies them. The share coordinator keeps the states of share partitions. It may be on another node: this
+module sends it requests, which it answers later.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Result(NamedTuple):
 
 
 Results: TypeAlias = dict[tuple[bytes, int], Result]
-"""The results for share partitions, by topic id and partition index."""
+"""A dict from (topic id, partition index) to the result for that share partition."""
 
 
 class ShareGroupService:
-    """The share groups of one broker. `is_other` returns True for the id of a group of another type."""
+    """The share groups of one broker. `is_other` returns True for the group id of another type's group."""
 
     def __init__(
         self, host: GroupHost, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
@@ -57,11 +57,11 @@ class ShareGroupService:
 
     @property
     def groups(self) -> dict[str, ShareGroup]:
-        """Return the groups that have been read from the log, by id."""
+        """Return a dict from group id to share group, with the groups that have been read from the log."""
         return self.coordinator.groups
 
     def settings_of(self, group_id: str) -> ShareGroupSettings:
-        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
+        """Return a group's settings: its own configs within the broker's limits, else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> ShareGroupSettings:
@@ -104,11 +104,11 @@ class ShareGroupService:
         self.coordinator.accept(plan, now, self._host.clock.now_ms())
 
     def _note(self, store: GroupStore, group: ShareGroup, change: ShareInitialization) -> None:
-        """Store which share partitions of a group are initialized or being initialized."""
+        """Store the share partitions of a group that are initialized, being initialized or being deleted."""
         self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
 
     def _is_here(self, group: ShareGroup) -> bool:
-        """Return True if this node still coordinates the group, which may have moved before a response."""
+        """Return True if this node still coordinates the group, which may have moved meanwhile."""
         return self.groups.get(group.id) is group
 
     # --- states of share partitions ----------------------------------------------------------------------
@@ -131,7 +131,7 @@ class ShareGroupService:
         timers.set(timers.new(begin), now)
 
     def _initialized(self, store: GroupStore, group: ShareGroup, results: Results) -> None:
-        """Store for which share partitions the initialization has succeeded, and for which it has failed."""
+        """Store the outcome of an initialization: the share partitions for which it succeeded and failed."""
         if not self._is_here(group):
             return
         noted = group.initialization
@@ -184,7 +184,7 @@ class ShareGroupService:
     def find_empty(self, group_id: str, *, makes_group: bool = False) -> ShareGroup:
         """Return the group `group_id`, which must have no members, so that its offsets can be changed.
 
-        With `makes_group`, a new group is returned if there is none.
+        If `makes_group` is True and no group has this id, a new group is returned.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND (69), also for a group of another type, or NON_EMPTY_GROUP (68).
@@ -261,7 +261,7 @@ class ShareGroupService:
         self._send_delete(group.id, partitions, deleted)
 
     def _states_of(self, noted: ShareInitialization, topic_ids: Iterable[bytes]) -> list[tuple[bytes, int]]:
-        """Return the share partitions of these topics that, according to `noted`, may have a state."""
+        """Return the share partitions of these topics that may have a state, according to `noted`."""
         found = []
         for topic_id in topic_ids:
             parts: set[int] = set()
@@ -279,7 +279,7 @@ class ShareGroupService:
     def delete(
         self, store: GroupStore, group: ShareGroup, now_ms: int, done: Callable[[Result], None]
     ) -> None:
-        """Handle DeleteGroups: delete an empty group, after the states of its share partitions.
+        """Handle DeleteGroups: delete the states of an empty group's share partitions, then the group.
 
         `done` is called once, now or later, with the result.
         """
@@ -296,7 +296,7 @@ class ShareGroupService:
             done(self._end(store, group, now_ms, {}))
 
     def _begin_delete(self, store: GroupStore, group: ShareGroup) -> list[tuple[bytes, int]]:
-        """Store that the states of a group are being deleted; return the share partitions that may have one.
+        """Store that the states of a group are being deleted; return its share partitions that may have one.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP (68), or the change could not be stored.
@@ -348,7 +348,7 @@ def _records() -> Any:
 
 
 def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:
-    """Return those partitions in `topics` that are also in `wanted`, by topic id."""
+    """Return the partitions that are both in `topics` and in `wanted`, by topic id."""
     found: dict[bytes, TopicPartitions] = {}
     for topic_id, index in wanted:
         each = topics.get(topic_id)
@@ -369,7 +369,7 @@ def _results(answer: Any) -> Results:
 
 
 def _by_topic(topic_ids: Iterable[bytes], results: Results) -> dict[bytes, Result]:
-    """Return the result for each topic: the first error of its share partitions, or success."""
+    """Return a dict from topic id to result: the first error of the topic's share partitions, or success."""
     found = dict.fromkeys(topic_ids, Result())
     for (topic_id, _), each in results.items():
         if each.code and not found[topic_id].code:

@@ -1,8 +1,8 @@
 """The store of groups: committed offsets in memory, and offsets and groups in `__consumer_offsets`.
 
-Independent of the group protocols. A protocol supplies a `GroupKind`, which reads its records; records to be
-stored are given as bytes. A partition is read from its beginning before the first group in it is
-used.
+The store is independent of the group protocols. A protocol supplies a `GroupKind`, which parses its records,
+and passes records to be stored as bytes. A partition is read from its beginning before the first group in it
+is used.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class GroupKind(GroupRecords, Protocol):
-    """The interface of one group protocol that the store uses."""
+    """The interface with which the store parses the records of one group protocol and restores groups."""
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
-        """Add the groups of one partition that was read.
+        """Add the groups whose records were read from one partition.
 
-        `stored` has the value of the last record for each key of this type, None for a tombstone;
+        `stored` has the value of the last record for each key of this type, or None for a tombstone;
         `with_offsets` has the ids of groups that have committed offsets.
         """
 
@@ -42,11 +42,11 @@ class Restorable(Protocol):
     """A coordinator that can restore stored groups."""
 
     def restore(self, stored: Mapping[Any, Any], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`."""
+        """Add the groups whose records are in one partition of `__consumer_offsets`."""
 
 
 class KindHost(Protocol):
-    """The parts of the broker that restoring groups needs."""
+    """The parts of the broker that the restoring of groups needs."""
 
     @property
     def clock(self) -> Clock: ...
@@ -55,7 +55,7 @@ class KindHost(Protocol):
 
 
 class CoordinatorKind:
-    """The groups of one coordinator as a `GroupKind`. `title` is their name in log messages."""
+    """A `GroupKind` that restores the groups of one coordinator; log messages call these groups `title`."""
 
     def __init__(self, records: GroupRecords, coordinator: Restorable, host: KindHost, title: str) -> None:
         self.key_types = records.key_types
@@ -65,7 +65,7 @@ class CoordinatorKind:
         self._title = title
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
-        """Add the groups of one partition that was read."""
+        """Add the groups whose records were read from one partition."""
         try:
             self._coordinator.restore(stored, self._host.clock.monotonic())
         except Exception:
@@ -113,7 +113,7 @@ class GroupStore:
                     self.loaded.open(index)
 
     def unload(self, index: int) -> None:
-        """Drop a partition, with the offsets that are committed in it."""
+        """Drop a partition's committed offsets from memory, so that it is read again when needed."""
         self.loaded.drop(index)
         for group_id in [each for each in self.offsets.groups() if self.holds(index, each)]:
             for known in list(self.offsets.of_group(group_id)):
@@ -121,11 +121,11 @@ class GroupStore:
         self.pending.forget(index)
 
     def holds(self, index: int, group_id: str) -> bool:
-        """Return True if a group is stored in a partition."""
+        """Return True if a group's records belong in the partition `index`."""
         return self.topic.partition_of(group_id) == index
 
     def _read(self, index: int, losses: Losses) -> None:
-        """Replay a partition: the last record of each offset and each group is used."""
+        """Replay a partition, and restore from the last record of each key."""
         groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], CommittedOffset | None] = {}
         pending: dict[int, list[Stored]] = {}
@@ -152,7 +152,7 @@ class GroupStore:
     # --- writing -----------------------------------------------------------------------------------------
 
     def _begin(self, group_id: str, now_ms: int) -> int:
-        """Return the partition of a group, after creating the topic and reading the partition if needed.
+        """Return the index of a group's partition; create the topic and read the partition if needed.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads the partition.
@@ -185,7 +185,7 @@ class GroupStore:
     def commit(
         self, group_id: str, commits: Sequence[tuple[PartitionKey, CommittedOffset]], now_ms: int
     ) -> None:
-        """Store offsets, then apply them.
+        """Write offset commits to `__consumer_offsets`, then update the committed offsets in memory.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
@@ -225,8 +225,8 @@ class GroupStore:
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
         """Apply or drop the pending offsets of a producer whose transaction was committed or aborted.
 
-        `index` is the partition of `__consumer_offsets` to which the transaction marker was written. A commit
-        whose record is later in the log than a pending offset is kept.
+        `index` is the partition of `__consumer_offsets` to which the transaction marker was written. A
+        committed offset whose record is later in the log than that of the pending offset is kept.
         """
         if index not in self.loaded:
             return  # the marker is read with everything else
@@ -283,7 +283,7 @@ class GroupStore:
 
 
 def _is_older(committed: CommittedOffset | None, present: CommittedOffset | None) -> bool:
-    """Return True if `committed` is before `present` in the log, and must not replace it."""
+    """Return True if the record of `committed` is before that of `present` in the log."""
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 

@@ -20,13 +20,13 @@ class ListedGroup(Protocol):
 
 
 class PlannedGroup(ListedGroup, Protocol):
-    """A consumer, share or streams group, as the functions of this module use it."""
+    """The interface of consumer, share and streams groups that the functions of this module use."""
 
     @property
     def id(self) -> str: ...
     @property
     def stored(self) -> Any:
-        """Return the state according to the stored records."""
+        """Return the group's state according to its records in `__consumer_offsets`."""
 
 
 G = TypeVar("G", bound=PlannedGroup)
@@ -34,14 +34,17 @@ L = TypeVar("L", bound=ListedGroup)
 
 
 def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
-    """Return the approximate memory of groups in bytes: `group_bytes`, name and state of each group."""
+    """Return the approximate memory of groups in bytes: `group_bytes`, the id and the state of each group."""
     return sum(group_bytes + len(each.id) + int(each.stored.size_bytes) for each in groups.values())
 
 
 def listed(
     groups: Mapping[str, L], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[L]:
-    """Return the groups in the given states and of the given types, ignoring case; no filter matches all."""
+    """Return the groups in the given states and of the given types, matched case-insensitively.
+
+    An empty list matches all states or all types.
+    """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     if wanted_types and own_type not in wanted_types:
@@ -50,9 +53,10 @@ def listed(
 
 
 def restored(stored: Mapping[Any, Any], make: Callable[[str], G]) -> dict[str, G]:
-    """Return the groups of one partition by id, with their stored changes applied.
+    """Return a dict from group id to group for one partition, with the groups' stored changes applied.
 
-    `stored` has changes by the key's type, group and member; None for a tombstone.
+    `stored` is a mapping from (key type, group id, member id or regular expression) to the last change, which
+    is None for a tombstone.
     """
     groups: dict[str, G] = {}
     for (_, group_id, _), change in stored.items():

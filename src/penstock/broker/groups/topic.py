@@ -30,11 +30,11 @@ def replay(
     kinds: Sequence[GroupRecords],
     pending: dict[int, list[Stored]],
 ) -> Iterator[Stored]:
-    """Yield everything that is stored in one partition, in order, including tombstones.
+    """Yield every record of groups and offsets in one partition, parsed and in order, including tombstones.
 
-    Offsets of a transaction are yielded when its commit marker is read; those of open transactions
-    are in `pending` afterwards, by producer id. Damaged records, and those of newer versions, are
-    skipped and noted in `losses`.
+    Offsets of a transaction are yielded when its commit marker is read; those of open transactions are put
+    into `pending`, by producer id. Damaged records, and those of newer versions, are skipped and recorded in
+    `losses`.
 
     Raises:
         StorageError: the log cannot be opened or read.
@@ -54,7 +54,7 @@ def replay(
 
 
 def _stored(batch: StoredBatch, kinds: Sequence[GroupRecords]) -> Iterator[Stored]:
-    """Yield the parsed records of a batch."""
+    """Yield the parsed records of groups and offsets in a batch."""
 
     def read(key: bytes | None, value: bytes | None) -> Stored | None:
         return read_record(key, value, kinds)
@@ -67,7 +67,7 @@ def _stored(batch: StoredBatch, kinds: Sequence[GroupRecords]) -> Iterator[Store
 
 
 def _drop(pending: dict[int, list[Stored]], removed: StoredOffset) -> None:
-    """Remove the pending offsets for which a tombstone was read."""
+    """Remove the pending offsets of a group and partition, because a tombstone for them was read."""
     for producer_id, kept in pending.items():
         pending[producer_id] = [
             each

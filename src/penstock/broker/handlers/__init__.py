@@ -18,9 +18,10 @@ class Offer(NamedTuple):
     """The versions of an API that the broker offers.
 
     `module` is the module of this package that has the handler, if its name is not that of the API.
-    `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
-    `forwarded` means that brokers of Apache Kafka forward requests to the controller. Here each node handles
-    them, after it has read the metadata log to its end (`broker.replication.control.forwarding`).
+    `in_pieces` means that responses may be large, or contain file regions, and are sent as a list of buffers
+    without copying. `forwarded` means that brokers of Apache Kafka forward requests to the controller. Here
+    each node handles them, after it has read the metadata log to its end
+    (`broker.replication.control.forwarding`).
     """
 
     min_version: int
@@ -112,17 +113,17 @@ OFFERED = {
 
 
 def route_of(key: ApiKey, offer: Offer) -> Route:
-    """Return the route of an API: its versions, and the handler in the API's module, not imported yet."""
+    """Return the `Route` of an API: the offered versions, and a handler that is imported on first use."""
     name = key.name.lower()
     handle = LazyHandler(f"{__name__}.{offer.module or name}", name)
     return Route(key, offer.min_version, offer.max_version, handle, offer.in_pieces)
 
 
 ROUTES = {int(key): route_of(key, offer) for key, offer in OFFERED.items()}
-"""Every API that has a handler, by key."""
+"""A dict from API key to the route of every API that has a handler."""
 
 CLIENT_METRICS_APIS = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
-"""The APIs that are offered only if the broker takes metrics of clients (`penstock.client.metrics`), as in
+"""The APIs that are offered only if the broker accepts clients' metrics (`penstock.client.metrics`), as in
 Apache Kafka."""
 
 COMMON = (

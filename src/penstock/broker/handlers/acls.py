@@ -1,6 +1,6 @@
 """DescribeAcls (29), CreateAcls (30) and DeleteAcls (31), versions 0-3: access control entries.
 
-v1 adds prefixed patterns, v2 is flexible, v3 adds users as resources. Below v1 a filter means literal
+v1 adds prefixed patterns, v2 is flexible, v3 adds users as resources. A filter in v0 matches only literal
 patterns. Without an authorizer (`authorizer.class.name`) every response has SECURITY_DISABLED (54).
 
 Entries are records of the metadata log. An entry that is created twice is stored once.
@@ -63,10 +63,10 @@ NO_NETWORKS = (
 )
 
 ACLS_MAX = 100_000
-"""The maximum number of access control entries. Each takes about a kilobyte of memory."""
+"""The maximum number of access control entries. Each uses about a kilobyte of memory."""
 
 ENTRY_BYTES = 64
-"""The approximate size in bytes of an entry in a response, without its strings."""
+"""The approximate size in bytes of an entry in a response, without the names in it."""
 
 
 def describe_acls(request: DescribeAclsRequest, context: Context[ServingNode]) -> DescribeAclsResponse:
@@ -113,7 +113,7 @@ def describe_acls(request: DescribeAclsRequest, context: Context[ServingNode]) -
 
 
 def create_acls(request: CreateAclsRequest, context: Context[ServingNode]) -> CreateAclsResponse:
-    """Add the access control entries that are valid, in one step; each has its own outcome."""
+    """Add the valid access control entries in one metadata write; each entry has its own result."""
     if context.node.authorizer is None:
         refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return CreateAclsResponse(results=[refused] * len(request.creations))

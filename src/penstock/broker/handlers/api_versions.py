@@ -1,8 +1,8 @@
-"""ApiVersions (18): which APIs this broker supports, in which versions.
+"""ApiVersions (18): the APIs that this broker supports, with their versions.
 
-The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name and
-features; v4 may list features whose lowest version is 0; v5 the cluster id and node id that the client
-expects, and REBOOTSTRAP_REQUIRED (129) if this broker has others (KIP-1242). An unsupported version is
+The response lists the APIs that have a handler. v1 adds the throttle time; v3 the client's software name and
+version, and features; v4 may list features whose lowest version is 0; v5 the cluster id and node id that the
+client expects, and REBOOTSTRAP_REQUIRED (129) if this broker has others (KIP-1242). An unsupported version is
 answered in version 0 with UNSUPPORTED_VERSION (35) and one entry, the versions of ApiVersions itself
 (KIP-511).
 """
@@ -55,8 +55,10 @@ SOFTWARE_CHARACTERS_MAX = 100
 """The maximum number of characters that a session keeps of a client's software name and of its version."""
 
 METADATA_LEVELS = (7, METADATA_VERSION)
-"""The lowest and the highest level of `metadata.version` whose records can be read. The lowest is 3.3-IV3,
-the first level without ZooKeeper."""
+"""The lowest and the highest level of `metadata.version` whose records this broker can read.
+
+The lowest is 3.3-IV3, the first level without ZooKeeper.
+"""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -89,7 +91,7 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNod
 
 
 def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) -> None:
-    """Add the supported levels of features, and the finalized ones of the cluster (KIP-584)."""
+    """Add to a response the supported levels of features, and the cluster's finalized levels (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
     if profile is not None:

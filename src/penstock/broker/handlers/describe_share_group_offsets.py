@@ -1,7 +1,7 @@
-"""DescribeShareGroupOffsets (90): how far share groups have read, partition by partition (KIP-932).
+"""DescribeShareGroupOffsets (90): the start offset of share groups in each partition (KIP-932).
 
 v1 adds the lag (KIP-1226). A partition without a state is no error: its start offset is -1, as in
-OffsetFetch. A state that cannot be read now is an error.
+OffsetFetch. A state that cannot be read at present causes an error.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _LATER = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Retriable errors of a share coordinator: the share partition may have a state that cannot be read yet."""
+"""Retriable errors of a share coordinator. A share partition with such an error may have a state."""
 
 
 def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, context: Context[ServingNode]
 ) -> Any:
-    """Return start offset and lag of the partitions named; without names, of all that have a state."""
+    """Return start offset and lag of the requested partitions or, if none is named, of all with a state."""
     context.begin_claims()
     later = Later(context.node.purgatory)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
@@ -70,7 +70,7 @@ def _begin(
     """Request the states of one group's partitions from the share coordinator.
 
     Raises:
-        KafkaError: the error of the group.
+        KafkaError: the error with which the response answers for the group.
     """
     if not asked.group_id:
         return

@@ -1,4 +1,4 @@
-"""ListOffsets (2): the offset that belongs to a time.
+"""ListOffsets (2): the offset of the first record at or after a time.
 
 v0 answers with the start offsets of segments, newest first. v1 answers with one offset and its time:
 that of the first record at or after the requested time, or -1 and -1. Negative times have a meaning:
@@ -56,12 +56,13 @@ LEADER_EPOCH_SINCE = 4
 
 
 CONSUMER, DEBUGGING_REPLICA = -1, -2
-"""The replica ids of consumers and of debugging tools, which any replica answers. Only consumers are limited
-to committed offsets; the others get the log end offset."""
+"""The replica ids of consumers and of debugging tools; any replica answers debugging tools.
+
+For consumers, a log ends at the high watermark or last stable offset, for others at the log end offset.
+"""
 
 AT_ONCE = 16
-"""The maximum number of batches that a thread searches before the event loop continues the search. All of
-them are in memory."""
+"""The maximum number of batches that a thread searches, all in memory, before the event loop continues."""
 
 _SINCE = {
     MAX_TIMESTAMP: LIST_OFFSETS_MAX_TIMESTAMP_SINCE,
@@ -75,7 +76,7 @@ _INDEX = attrgetter("partition_index")
 
 
 class _View:
-    """The end of what a request may see, for consumers the last stable offset or the high watermark."""
+    """The end of the log as a request may see it: for consumers the last stable offset or high watermark."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 
@@ -117,7 +118,8 @@ def _look_up_all(
 ) -> list[ListOffsetsPartitionResponse]:
     """Return one answer for every partition; from v1 on, INVALID_REQUEST (42) for a partition named twice.
 
-    `times` is how often the request names each partition; unfinished searches are appended to `searches`.
+    `times` has the number of times that the request names each partition. Unfinished searches are appended to
+    `searches`.
     """
     return [
         _look_up(topic.name, partition, context, searches, view)
@@ -193,7 +195,7 @@ def _answer(
     *,
     is_end: bool = False,
 ) -> None:
-    """Set offset, time and leader epoch of a response: the record's epoch, or the leader's for the end."""
+    """Set offset, time and leader epoch of a response; for an end offset, the epoch is the leader's."""
     response.offset, response.timestamp = found
     if context.version >= LEADER_EPOCH_SINCE:
         written = -1 if is_end else partition.reader.leader_epochs.epoch_of(found[0])
@@ -210,7 +212,7 @@ def _offset_for(
 ) -> OffsetAndTime | None:
     """Return the offset and time that answer a request from v1 on, or None if no record matches.
 
-    Also returns None if the search would take long: it is appended to `searches`.
+    If the search would take long, it is appended to `searches`, and None is returned, too.
     """
     if timestamp == LATEST:
         return view.end(partition), -1
@@ -233,8 +235,8 @@ def _offset_for(
 class _Search:
     """A search for the first record at or after a time, batch by batch.
 
-    The event loop finds batches by their headers, and looks into them as long as that is fast; a thread does
-    the rest. Only the next batch for the thread is held in memory.
+    The event loop finds batches with their headers, and searches small ones; a thread searches the others.
+    Only the next batch for the thread is held in memory.
     """
 
     __slots__ = (
@@ -300,7 +302,7 @@ class _Search:
         return True
 
     def load(self) -> int:
-        """Read the next batch; return its size in bytes.
+        """Read the next batch for the thread into memory; return its size in bytes.
 
         Raises:
             KafkaError, StorageError: the log cannot be opened or read.

@@ -1,8 +1,8 @@
 """Responses to Fetch before version 4: batches of a partition converted to messages of magic 0 or 1.
 
 Some batches have no record to convert: the markers of transactions, and batches that compaction has emptied.
-If a fetch reads only such batches, it continues after them (`next_offset`): an old client has only the
-offset of the last message it was given, and would ask for the same batches for ever.
+If a fetch reads only such batches, it continues after them (`next_offset`): an old client continues after the
+last message that it received, and without messages would request the same batches forever.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Conversion:
-    """The conversion of one partition's batches for a consumer that does not support magic 2."""
+    """One conversion of a partition's batches, for a consumer that does not support magic 2."""
 
     __slots__ = ("asked", "data", "error", "magic", "max_bytes", "next_offset", "response")
 
     def __init__(
         self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int | None, version: int
     ) -> None:
-        """Prepare to convert the batches in `data`. The result is cut at `max_bytes`; whole if that is None.
+        """Prepare to convert the batches in `data`. The result is cut at `max_bytes`; None means uncut.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION (35), the topic forbids conversion.
@@ -50,8 +50,7 @@ class Conversion:
         self.response: PartitionData | None = None
         self.error: KafkaError | None = None
         self.next_offset: int | None = None
-        """The offset at which to continue, if the batches turned out to have no record to convert; else
-        None."""
+        """The offset at which to continue if the batches have no record to convert; otherwise None."""
 
     def convert(self, budget: UnpackBudget) -> bytes:
         """Return the converted records, not many more than the fetcher's limit.
@@ -59,7 +58,7 @@ class Conversion:
         Raises:
             KafkaError: UNSUPPORTED_COMPRESSION_TYPE (76) for zstd, CORRUPT_MESSAGE (2) for records that
                 cannot be read.
-            UnpackLimitError: the first batch is too much for `budget`.
+            UnpackLimitError: unpacking the first batch exceeds `budget`.
         """
         from penstock.records.convert import convert_down, offset_after  # such clients are rare
 
@@ -83,14 +82,14 @@ class Conversion:
         return records if self.max_bytes is None else records[: self.max_bytes]
 
     def go_on(self) -> bool:
-        """Let the request read after batches without a record to convert; return False if there were none."""
+        """Move the request's offset past batches without a record to convert; return False if not needed."""
         if self.next_offset is None:
             return False
         self.asked.fetch_offset = self.next_offset
         return True
 
     def prepare(self, budget: UnpackBudget) -> None:
-        """Convert the batches, in any thread; put the records into the response, or keep the error."""
+        """Convert the batches, in any thread; put the records into `response`, or the error into `error`."""
         assert self.response is not None
         is_first = budget.is_untouched
         try:

@@ -1,4 +1,4 @@
-"""Produced records whose validation would hold up the event loop: a thread validates them first."""
+"""Produced records whose validation would block the event loop too long: a thread validates them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Postponed:
-    """Records for one partition whose validation would hold up the event loop, and their response entry."""
+    """Records for one partition that a thread validates, since this takes long, and their response entry."""
 
     __slots__ = (
         "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
@@ -53,11 +53,13 @@ class Postponed:
         self.older: OlderForm | None = None
         self.error: KafkaError | None = None
         self.first_offset: int | None = None
-        """The offset for which the records are converted to an older format, or None. The log may have grown
-        since."""
+        """The offset that the first record gets in an older format; None if the format is not older.
+
+        The log may have grown since the conversion.
+        """
 
     def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
-        """Validate the records, in any thread. The result, or the error, is kept in this object."""
+        """Validate the records, in any thread. The result or error is stored in this object."""
         partition = self.partition
         try:
             if self.records:
@@ -114,7 +116,7 @@ def append_later(
 def _append_prepared(
     each: Postponed, acks: int, context: Context[ServingNode], flushes: list[Flushing]
 ) -> bool:
-    """Append validated records; return False if they must be converted again, for another offset."""
+    """Append validated records; return False if the log has grown, so that conversion must be repeated."""
     partition, index = each.partition, each.response.index
     try:
         refused, each.error = each.error, None

@@ -1,8 +1,8 @@
 """Produce (0): append records to partitions.
 
-v0-v2 carry message sets, or the format that the magic byte identifies; v3 and later exactly one batch of
-magic 2 for each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the log
-start offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
+v0-v2 carry message sets, or any format that the magic byte identifies; v3 and later carry exactly one batch
+of magic 2 for each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the
+log start offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
 
 acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica. In a
 cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
@@ -58,14 +58,14 @@ _NO_NODES: list[NodeEndpoint] = []
 _new = object.__new__
 
 NOTHING = UnpackBudget(0, 0)
-"""An empty budget, for records that are rarely decoded: if they must be, a thread does it."""
+"""An empty decompression budget for the event loop: records that must be decompressed go to a thread."""
 
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
 """The first release of Kafka in which min.insync.replicas is limited to the number of replicas."""
 
 APPENDS_PER_TURN = 100
-"""The maximum number of partitions to which a request writes before others are served: some milliseconds."""
+"""The most partitions to which a request writes before other requests are served: some milliseconds."""
 
 COPIED_BYTES_MAX = 1 << 20
 """The maximum size in bytes of a request that is appended in several turns: its records must be copied."""
@@ -79,7 +79,7 @@ Delayed: TypeAlias = "list[Postponed | Flushing]"
 
 
 def produce(request: ProduceRequest, context: Context[ServingNode]) -> ProduceResponse | Wait | None:
-    """Append records to every partition named; each partition has its own outcome."""
+    """Append records to every partition in the request; each partition has its own result."""
     topics, acks = request.topic_data, request.acks
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         topics = merged(topics, _topic, "partition_data", _index)
@@ -111,7 +111,7 @@ def _append_all(
     responses: list[TopicProduceResponse],
     delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
-    """Append to the remaining topics of a request; `responses` and `delayed` are those of earlier topics."""
+    """Append to the remaining topics of a request; `responses` and `delayed` have earlier topics' results."""
     responses += [_append_to_topic(topic, request, context, delayed) for topic in topics]
     flushes = [each for each in delayed if isinstance(each, Flushing)]
     postponed = [each for each in delayed if not isinstance(each, Flushing)]
@@ -128,8 +128,8 @@ def _append_all(
 def _takes_turns(topics: list[TopicProduceData]) -> bool:
     """Return True if a request names so many partitions that other clients must be served in between.
 
-    Each append is a write of its own. A request with many records is appended without a pause, since
-    postponing a part would mean copying it.
+    Each append is a separate write. A request with more than `COPIED_BYTES_MAX` bytes of records is appended
+    without a pause, since postponed records must be copied.
     """
     if sum(len(topic.partition_data) for topic in topics) <= APPENDS_PER_TURN:
         return False
@@ -164,7 +164,7 @@ def _append_in_turns(
 
 
 def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
-    """Yield the topics of a request in parts of at most `APPENDS_PER_TURN` partitions."""
+    """Yield lists of topics from a request, each list with at most `APPENDS_PER_TURN` partitions."""
     for topic in topics:
         data = topic.partition_data
         for start in range(0, len(data), APPENDS_PER_TURN):
@@ -232,7 +232,7 @@ def _append(
     delayed: Delayed,
     joins: Joining | None,
 ) -> PartitionProduceResponse:
-    """Append the records for one partition; work that cannot be finished at once is added to `delayed`."""
+    """Append the records for one partition; add work that cannot finish at once to `delayed`."""
     index, partitions = data.index, topic.partitions
     # A wrong number is refused by the topic.
     partition = partitions[index] if 0 <= index < len(partitions) else topic.partition(index)

@@ -1,6 +1,6 @@
 """ShareAcknowledge (79): acknowledge records that a member of a share group has acquired (KIP-932).
 
-v1 is the first version; v2 may renew locks (`is_renew_ack`), and its response has their duration.
+v1 is the lowest version; v2 may renew locks (`is_renew_ack`), and its response has their duration.
 """
 
 from __future__ import annotations

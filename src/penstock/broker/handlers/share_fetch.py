@@ -1,6 +1,6 @@
 """ShareFetch (78): acquire records for a member of a share group, and wait for them (KIP-932).
 
-v1 is the first version; v2 may limit the number of records exactly (`share_acquire_mode`, KIP-1206), and
+v1 is the lowest version; v2 may limit the number of records exactly (`share_acquire_mode`, KIP-1206), and
 renew locks (`is_renew_ack`, KIP-1222).
 
 A request may carry acknowledgements, which are stored first. The response waits until `min_bytes` are
@@ -81,8 +81,8 @@ def _check(request: ShareFetchRequest) -> None:
     """Check the parts of a request that do not depend on the session.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), acknowledgements come with a new session, or renewals with limits of
-            a fetch. UNKNOWN_SERVER_ERROR (-1), the acquire mode does not exist.
+        KafkaError: INVALID_REQUEST (42), if acknowledgements come with a new session, or renewals with fetch
+        limits above 0. UNKNOWN_SERVER_ERROR (-1), the acquire mode does not exist.
     """
     if request.is_renew_ack and (
         request.max_wait_ms or request.min_bytes or request.max_bytes or request.max_records
@@ -189,7 +189,7 @@ class _Fetching:
         return Wait(keys, self._deadline, missing_bytes, self.go_on)
 
     def _open(self, partition: TopicIdPartition) -> LedPartition:
-        """Return a share partition, whose state may still have to be read.
+        """Return a share partition that this broker leads; its state may not have been read yet.
 
         Raises:
             KafkaError: this request gets no records from the partition.
@@ -211,7 +211,7 @@ class _Fetching:
         ready: list[tuple[TopicIdPartition, LedPartition]],
         found: dict[TopicIdPartition, PartitionData],
     ) -> int:
-        """Return how many bytes of records are available now; partitions that fail are added to `found`."""
+        """Return the bytes of records that can be acquired now; add partitions with an error to `found`."""
         total = 0
         for partition, led in ready:
             try:
@@ -228,7 +228,7 @@ class _Fetching:
         ready: list[tuple[TopicIdPartition, LedPartition]],
         found: dict[TopicIdPartition, PartitionData],
     ) -> None:
-        """Acquire records from one partition after the other, until there are enough."""
+        """Acquire records from one partition after the other, until the request's limits are reached."""
         request, context = self._request, self._context
         left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
         left_records = request.max_records
@@ -268,7 +268,7 @@ class _Fetching:
                 )
 
     def _goes_on(self, led: LedPartition, error: Exception) -> bool:
-        """Return True, and archive old records, if `error` only means that the log start has moved up."""
+        """Return True, and archive deleted records, if `error` only means that the log start has moved up."""
         if getattr(error, "code", None) != ErrorCode.OFFSET_OUT_OF_RANGE or led.share is None:
             return False
         led.share.archive_below(led.partition.log_start_offset)

@@ -1,6 +1,6 @@
 """ShareGroupHeartbeat (76): join a share group, stay in it, get an assignment, leave it (KIP-932).
 
-v1 is the first version after the preview.
+v1 is the lowest version; v0 was a preview in Apache Kafka 4.0.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def read_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
 
 
 def write_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
-    """Add delivery states of records to the states of share partitions."""
+    """Merge delivery states of records into the stored states of share partitions."""
     return _answer(request, context)
 
 

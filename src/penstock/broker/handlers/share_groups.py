@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
 
 PATIENCE_S = 10.0
-"""The seconds that a response waits for the share coordinator, which gives up earlier."""
+"""The seconds for which a response waits for the share coordinator, whose own timeout is shorter."""
 
 
 def has_share_groups(context: Context[ServingNode]) -> bool:
@@ -31,8 +31,8 @@ def open_group(group_id: str, context: Context[ServingNode]) -> None:
     """Read the stored state of a group, and remove members whose sessions have expired.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION (35), there are no share groups; INVALID_GROUP_ID (24), the id is
-            empty; NOT_COORDINATOR (16).
+        KafkaError: UNSUPPORTED_VERSION (35), share groups are off; INVALID_GROUP_ID (24), the id is empty;
+        NOT_COORDINATOR (16).
     """
     if not has_share_groups(context):
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, NOT_OFFERED)

@@ -81,11 +81,11 @@ NOT_STORED = 1
 """The status of a topology description that no plugin has stored: Penstock has no plugins."""
 
 TASK_BYTES = 100
-"""The approximate size in bytes of a task in a response, in the target assignment and in the present one."""
+"""The approximate size in bytes of a task that is in the target and the current assignment of a response."""
 
 
 def _topology(group: StreamsGroup, context: Context[ServingNode]) -> Topology | None:
-    """Return the topology, with partition counts of internal topics if decided; None if there is none."""
+    """Return the topology, with the internal topics' partition counts if known; None without a topology."""
     topology = group.stored.topology
     if topology is None:
         return None

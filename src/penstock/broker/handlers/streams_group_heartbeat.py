@@ -145,7 +145,8 @@ def _check_names(topology: Topology) -> None:
     """Check the topic names in a topology.
 
     Raises:
-        KafkaError: STREAMS_INVALID_TOPOLOGY (130), a name is invalid, or an internal topic of Kafka's.
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130), a name is invalid, or is one of Kafka's own internal
+        topics.
     """
     names = topology.named_topics()
     prohibited = [name for name in names if name in INTERNAL_TOPICS]
@@ -193,7 +194,7 @@ def _tasks(listed: Sequence[asked.TaskIds]) -> frozenset[Task]:
 
 
 def _make_topics(topics: Sequence[InternalTopic], context: Context[ServingNode]) -> str:
-    """Create missing internal topics; return the reason why some could not be created, or "".
+    """Create missing internal topics; return the reason of a failure, or "".
 
     If the client may not create one of them, none is created, as in Apache Kafka.
     """
@@ -221,7 +222,7 @@ def _make_topics(topics: Sequence[InternalTopic], context: Context[ServingNode])
 
 
 def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[ServingNode]) -> list[str]:
-    """Return the internal topics that the client is not authorized to create."""
+    """Return the names of the internal topics that the client is not authorized to create."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:
         return []
@@ -232,7 +233,7 @@ def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[ServingNod
 
 
 def _with_outcome(statuses: list[Problem], outcome: str) -> list[Problem]:
-    """Add the reason why topics could not be created to the status of missing internal topics."""
+    """Return the statuses; append `outcome`, if not empty, to the detail of MISSING_INTERNAL_TOPICS."""
     if not outcome:
         return statuses
     return [

@@ -1,4 +1,4 @@
-"""The checks that all handlers of streams groups make, and the parts of a node that they use."""
+"""The checks that the handlers of streams groups share, and the interface of the broker for them."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _commit(
 ) -> ErrorCode:
     """Add the group's partition to the transaction, check the member, and store the offsets.
 
-    Returns the error for all of them, or NONE.
+    Returns the error for all offsets, or NONE.
     """
     service, group_id = context.node.groups, request.group_id
     if not group_id or len(group_id.encode()) > STRING_BYTES_MAX:

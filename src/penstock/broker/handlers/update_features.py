@@ -1,9 +1,9 @@
 """UpdateFeatures (57): set the finalized levels of features (KIP-584).
 
-v0 allows downgrades by a flag, v1 by an upgrade type, and may only validate; v2 has no results for single
-features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. A
-lower level needs a downgrade, a higher one an upgrade. One level of `metadata.version` is accepted beside the
-present one; `transaction.version` and `share.version` may be 0 to 2, `eligible.leader.replicas.version`,
+v0 allows downgrades with a flag, v1 with an upgrade type, and v1 adds `validate_only`; v2 has no results for
+single features. Before Apache Kafka 4.0, only the result of the feature that cannot be updated has an error.
+A lower level needs a downgrade, a higher one an upgrade. One level of `metadata.version` is accepted beside
+the present one; `transaction.version` and `share.version` may be 0 to 2, `eligible.leader.replicas.version`,
 `group.version` and `streams.version` 0 or 1. A release profile has the levels of its release.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 KINDS_SINCE = 1
-"""The first version with upgrade types; before, a flag allows that the level is lowered."""
+"""The first version with upgrade types; in v0, a flag allows a downgrade."""
 
 UPGRADE, DOWNGRADES = 1, (2, 3)
 """The codes of upgrade types. Safe and unsafe downgrades have the same effect: neither changes records."""
@@ -106,7 +106,7 @@ def _kind(update: FeatureUpdateKey, version: int) -> int:
 def _why_invalid(
     name: str, level: int, kind: int, features: Mapping[str, int], others: Mapping[str, int]
 ) -> str | None:
-    """Return the reason why a feature cannot be set to a level, or None if it can.
+    """Return the reason for which a feature cannot be set to a level, or None if it can.
 
     `others` are the features beside `metadata.version`, with their highest levels.
     """

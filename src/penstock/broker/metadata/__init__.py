@@ -1,1 +1,1 @@
-"""The metadata of a cluster: the state, the changes to it, and the log that stores them."""
+"""The metadata of a cluster: their state, the changes to that state, and the log that stores the changes."""

@@ -1,8 +1,8 @@
-"""`ClusterState`: the cluster's metadata at one broker. Changes are decided, committed, and then applied.
+"""`ClusterState`: the cluster's metadata at one broker. Changes are checked, committed, then applied.
 
-`ClusterState` connects three parts: the metadata (`image`), what this broker stores of the topics
+`ClusterState` connects three parts: the metadata (`image`), the topics and logs that this broker stores
 (`replica_manager`), and the authority that writes the metadata log. The authority of a single broker is
-`own_authority`, that of a cluster of several the controller
+`own_authority`; in a cluster of several brokers, it is the controller
 (`penstock.broker.replication.control.authority`).
 """
 
@@ -48,7 +48,7 @@ PRODUCER_ID_BLOCK = 1000
 """The number of producer ids that one metadata record reserves."""
 
 TOPICS_TOLD = 10
-"""The maximum number of created or deleted topics in a request that have a line each in the broker's log."""
+"""The most topics, created or deleted in one request, that have one line each in the broker's log."""
 
 
 _FACTORS = {
@@ -59,7 +59,7 @@ _FACTORS = {
 
 
 class ClusterState:
-    """The metadata of a cluster at one broker, in step with the metadata log."""
+    """The metadata of a cluster at one broker: reads them from the metadata log, and changes them."""
 
     def __init__(
         self,
@@ -69,10 +69,11 @@ class ClusterState:
         authority: Authority | None = None,
         replicating: Replicating | None = None,
     ) -> None:
-        """Open the metadata. Without an authority the broker replays its own log, and leads every partition.
+        """Open the metadata. Without `authority`, the broker replays its own log and leads every partition.
 
-        `config` is what the broker was started with, and does not change: `self.config` also has the settings
-        that clients have set. `replicating` connects partitions with their replicas in a cluster of several.
+        `config` has the settings at the start of the broker, and does not change; `self.config` also has
+        those that clients set. `replicating` connects partitions with their replicas in a cluster of several
+        brokers.
 
         Raises:
             StorageError: the metadata log cannot be read or written.
@@ -84,12 +85,13 @@ class ClusterState:
             image.broker_configs.setdefault(ALL_BROKERS, {}),
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
-        """Further checks of dynamic settings of this broker; each function raises ConfigError for a wrong
-        value."""
+        """Functions that check dynamic settings of this broker, and raise ConfigError for a wrong value."""
         self.replicas = ReplicaManager(self.image, self.config, store, replicating)
         self.login_secret: Callable[[], bytes] = store.login_secret
-        """Returns a secret that is stored with the cluster's data: salts of nonexistent users derive from
-        it."""
+        """A function that returns a secret stored with the cluster's data.
+
+        Salts for nonexistent SCRAM users are derived from it.
+        """
         self._next_producer_id = self._own_ids_end = 0
         if authority is None:
             self.authority: Authority = (own := OwnAuthority(image, self.replicas, store))
@@ -103,12 +105,12 @@ class ClusterState:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """The topics of the cluster by name."""
+        """A dict from name to topic, for all topics of the cluster."""
         return self.replicas.topics
 
     @property
     def topics_by_id(self) -> dict[bytes, Topic]:
-        """The topics of the cluster by id."""
+        """A dict from id to topic, for all topics of the cluster."""
         return self.replicas.topics_by_id
 
     @property
@@ -118,7 +120,7 @@ class ClusterState:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic without settings of its own."""
+        """The effective settings of topics for which no setting is set."""
         return self.replicas.plain_config
 
     @property
@@ -138,7 +140,7 @@ class ClusterState:
 
     @property
     def features(self) -> dict[str, int]:
-        """The level of each finalized feature."""
+        """A dict from the name of each finalized feature to its level."""
         return self.image.features
 
     def topic(self, name: str) -> Topic:
@@ -170,7 +172,7 @@ class ClusterState:
     # --- creating --------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Apply all metadata that have been written, before a change is decided."""
+        """Apply all metadata records that have been written, before a change is checked."""
         self.authority.catch_up()
 
     def plan_topic(
@@ -180,7 +182,7 @@ class ClusterState:
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid; see `Planner.new_topic`.
-            StorageError: too few brokers are alive according to the metadata: clients ask again.
+            StorageError: too few brokers are alive according to the metadata; clients should retry.
         """
         setting = _FACTORS.get(name)
         factor, size = self.config.integer(setting or "default.replication.factor"), self.authority.size
@@ -204,7 +206,7 @@ class ClusterState:
     ) -> str:
         """Create one topic for a caller in this process, and return its name.
 
-        If `name` is None, a name is generated. `settings` have underscores in the place of dots.
+        If `name` is None, a name is generated. `settings` have underscores instead of dots.
         `replicas` is the replication factor, -1 for the broker's default, or the brokers of each partition.
 
         Raises:
@@ -222,7 +224,7 @@ class ClusterState:
         return topic
 
     def create_topics(self, topics: Sequence[PlannedTopic], now_ms: int) -> list[Topic]:
-        """Create topics that `planning.Planner` has approved, all in one step.
+        """Create the topics that `planning.Planner` has checked, all in one batch of metadata records.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing was created.
@@ -245,7 +247,7 @@ class ClusterState:
     # --- changing --------------------------------------------------------------------------------------
 
     def add_partitions(self, assignments: Mapping[str, Sequence[Sequence[int]]], now_ms: int) -> None:
-        """Add partitions to topics, all in one step.
+        """Add partitions to topics, all in one batch of metadata records.
 
         `assignments` has the brokers of each new partition, by topic.
 
@@ -261,7 +263,7 @@ class ClusterState:
             self._commit(records, now_ms)
 
     def alter(self, records: Sequence[Message], now_ms: int) -> None:
-        """Change settings, client quotas or security in one step, by records that have been checked.
+        """Change settings, client quotas or security: commit checked metadata records in one batch.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -307,10 +309,10 @@ class ClusterState:
     # --- producers -------------------------------------------------------------------------------------
 
     def skip_producer_ids(self, seen: int) -> None:
-        """Assign ids above `seen`, a producer id found in partitions, if the metadata log lacks it.
+        """Assign only ids above `seen`, which a partition has, if the metadata log has not reserved it.
 
-        Ids are assigned in blocks: those in the rest of the block of `seen`, and in the next one, may belong
-        to producers that had not written yet.
+        Ids are assigned in blocks. The other ids of the block of `seen`, and those of the next block, are
+        skipped, too: they may belong to producers that have not written yet.
         """
         if seen >= self.image.producer_ids_end:
             first = (seen // PRODUCER_ID_BLOCK + 2) * PRODUCER_ID_BLOCK
@@ -324,9 +326,9 @@ class ClusterState:
             self._next_producer_id, self._own_ids_end = first, 0
 
     def new_producer_id(self, now_ms: int) -> int:
-        """Return a producer id never assigned before, not even by an earlier run on the same directory.
+        """Return a producer id that was never assigned before, not even in an earlier run on this directory.
 
-        Before this, pass the producer ids that partitions hold to `skip_producer_ids`.
+        Before the first call, the producer ids found in partitions must be passed to `skip_producer_ids`.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -348,7 +350,7 @@ class ClusterState:
 
 
 def _tell(what: str, topics: Sequence[str]) -> None:
-    """Log what has happened to topics: one line for each topic, or one line for all if they are many."""
+    """Log that topics were created or deleted: one line per topic, or one for all if there are many."""
     if len(topics) <= TOPICS_TOLD:
         for topic in topics:
             logger.info("%s topic %s", what, topic)

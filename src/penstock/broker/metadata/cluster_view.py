@@ -1,8 +1,9 @@
-"""`ClusterView`: the brokers, quorum and controller of a cluster, as requests ask about them.
+"""`ClusterView`: the brokers, quorum and controller of a cluster, as responses describe them.
 
 Handlers of Metadata, DescribeCluster, FindCoordinator, ElectLeaders and similar APIs use a `ClusterView`. A
-single broker is a cluster of one: its `LoneView` lists one broker, and decides by itself. In a cluster of
-several, `penstock.broker.replication.member_view` lets the controller decide.
+single broker is a cluster of one: its `LoneView` lists one broker, and handles elections and reassignments
+itself. In a cluster of several brokers, `penstock.broker.replication.member_view` passes them to the
+controller.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LocatedBroker(NamedTuple):
     port: int
     rack: str | None
     is_fenced: bool = False
-    """True for a fenced broker: it leads nothing, and Metadata leaves it out."""
+    """True for a fenced broker, which leads no partition and is not in Metadata responses."""
 
 
 class MetadataObserver(NamedTuple):
@@ -34,11 +35,11 @@ class MetadataObserver(NamedTuple):
 
     node: int
     end_offset: int
-    """The end offset of the records that the node has."""
+    """The offset after the last metadata record that the node has."""
     heard_ms: int
-    """The time of the node's last request for records."""
+    """The time of the node's last fetch of metadata records."""
     caught_up_ms: int
-    """The last time at which the node had all records."""
+    """The last time at which the node had all metadata records."""
 
 
 class QuorumState(NamedTuple):
@@ -47,7 +48,7 @@ class QuorumState(NamedTuple):
     leader_id: int
     directory_id: bytes
     address: tuple[str, int] | None
-    """Host and port of the leader, where clients can reach it."""
+    """The host and port at which clients can reach the leader."""
     observers: Sequence[MetadataObserver]
 
 
@@ -55,25 +56,27 @@ class ClusterView(Protocol):
     """The brokers, quorum and controller of a cluster, as one broker describes them to clients."""
 
     creating_code: ErrorCode
-    """The error code of a topic in Metadata if the request itself has created the topic; NONE if the response
-    describes the topic. A cluster answers UNKNOWN_TOPIC_OR_PARTITION, as Apache Kafka does: its other brokers
-    do not have the topic's metadata yet.
+    """The error code in a Metadata response for a topic that the request itself has created.
+
+    NONE means that the response describes the topic. In a cluster of several brokers it is
+    UNKNOWN_TOPIC_OR_PARTITION, as in Apache Kafka, since the other brokers do not have the topic's metadata
+    yet.
     """
 
     def registered(self, session: Session) -> list[LocatedBroker]:
-        """Return the registered brokers with the connection's listener, fenced ones included, by id."""
+        """Return registered brokers that have the connection's listener, sorted by id, fenced ones too."""
 
     def living(self, session: Session) -> list[LocatedBroker]:
         """Return the brokers that have the connection's listener and are not fenced."""
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return the broker that clients should send metadata changes to, or -1 if there is none."""
+        """Return the id of the broker to which clients should send metadata changes, or -1 if unknown."""
 
     def is_alive(self, broker: int) -> bool:
         """Return True if a broker is registered and not fenced."""
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Elect the leader of a partition: kind 0 the preferred replica, 1 any live replica.
+        """Elect the leader of a partition: the preferred replica (kind 0), or any live replica (kind 1).
 
         Raises:
             KafkaError: the election is not possible, or not needed: ELECTION_NOT_NEEDED (84).
@@ -92,7 +95,7 @@ class ClusterView(Protocol):
         """
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions of `wanted` that are being reassigned, with topic; None means all."""
+        """Return the partitions that are being reassigned, each with topic: those in `wanted`, or all."""
 
     def unregister(self, broker: int, now_ms: int) -> None:
         """Remove a broker from the metadata.
@@ -107,7 +110,7 @@ class ClusterView(Protocol):
 
 
 class LoneView:
-    """The view of a single broker."""
+    """The `ClusterView` of a single broker, which is a cluster of one."""
 
     creating_code = ErrorCode.NONE
 
@@ -127,7 +130,7 @@ class LoneView:
         return self._cluster.node_id
 
     def is_alive(self, broker: int) -> bool:
-        """Return True for the id of this broker."""
+        """Return True if `broker` is the id of this broker."""
         return broker == self._cluster.node_id
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
@@ -176,5 +179,5 @@ class LoneView:
         raise error_for(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker} is not currently registered")
 
     def quorum(self, session: Session) -> QuorumState:
-        """Return a quorum of this broker alone."""
+        """Return the quorum of the metadata log: this broker is the only voter."""
         return QuorumState(self._cluster.node_id, self._directory_id, session.advertised_address, ())

@@ -1,4 +1,4 @@
-"""The `metadata.version` level of a data directory that no broker uses: describe it, and change it.
+"""Shows and changes the `metadata.version` level of a data directory that no running broker uses.
 
 A snapshot of the metadata log replaces the records below its offset: the next start, of this broker or of
 Apache Kafka, reads the snapshot and the log after it. So a release can start on a directory even if it does
@@ -39,7 +39,7 @@ _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
 class DirectoryState(NamedTuple):
-    """The metadata of a data directory. `features` has levels by name; `topics` are names."""
+    """The metadata of a data directory. `features` is a dict from name to level; `topics` has names."""
 
     cluster_id: str
     node_id: int
@@ -48,16 +48,16 @@ class DirectoryState(NamedTuple):
     topics: Sequence[str]
     was_clean: bool
     small_segments: Sequence[str] = ()
-    """The topics whose `segment.bytes` is too small for Apache Kafka 4.x, by name."""
+    """The topics whose `segment.bytes` is too small for Apache Kafka 4.x, sorted."""
 
     @property
     def level(self) -> int:
-        """The level of `metadata.version`, or 0 if there is none."""
+        """The level of `metadata.version`, or 0 if the metadata have none."""
         return self.features.get(METADATA_FEATURE, 0)
 
     @property
     def releases(self) -> list[str]:
-        """The releases of Apache Kafka that start on the directory, by its levels and topic settings."""
+        """The releases of Apache Kafka that start on the directory, by levels and topic settings."""
         return [
             name.partition("-")[0]
             for name, level in LEVELS.items()
@@ -67,12 +67,12 @@ class DirectoryState(NamedTuple):
 
 
 def describe(path: str) -> DirectoryState:
-    """Return the state of a data directory, or of several of one broker, without changing them.
+    """Return the state of one or more data directories of a broker, without changing them.
 
-    `path` names them as `log.dirs` does, with commas between them.
+    `path` has one directory, or several separated by commas, as in `log.dirs`.
 
     Raises:
-        ConfigError: `path` is no data directory.
+        ConfigError: `path` is not a data directory.
         StorageError: the metadata cannot be read.
     """
     first, others = _metadata_first(path)
@@ -84,14 +84,14 @@ def describe(path: str) -> DirectoryState:
 def set_level(path: str, release: str) -> DirectoryState:
     """Set the metadata of a directory to the level of a release; return the new state.
 
-    `path` is one directory, or several that belong together, as `log.dirs` names them.
+    `path` has one directory of a broker, or all of them separated by commas, as in `log.dirs`.
 
     A lower level drops features that the release does not have, and a level below 3.9 drops the voters. A
     higher level adds the features that new directories of the release have. For 4.0 and later, topics whose
     `segment.bytes` is below `SEGMENT_BYTES_MIN` get that value.
 
     Raises:
-        ConfigError: there is no such release, or `path` is no data directory.
+        ConfigError: the release does not exist, or `path` is not a data directory.
         StorageError: the directory is in use, has contents that this broker cannot use, or cannot be written.
     """
     level = level_of(release)
@@ -153,7 +153,7 @@ def _raise_segments(image: ClusterImage) -> None:
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
-    """Return the directory in `path` that has the metadata log, and the other directories."""
+    """Return, of the directories in `path`, the one that has the metadata log, and the others."""
     paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
     first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
     return first, [each for each in paths if each != first]
@@ -164,8 +164,8 @@ def write_snapshot_of(
 ) -> SnapshotFile:
     """Write a snapshot of the metadata of a directory that this process uses. The log stays as it is.
 
-    The snapshot replaces the log below `end_offset`. `between` is called with the number of each record that
-    is read; an exception that it raises ends the work.
+    The snapshot replaces the log below `end_offset`. The function `between` is called with the number of each
+    record that is read; if it raises an exception, no snapshot is written.
 
     Raises:
         StorageError: the metadata cannot be read, or the snapshot cannot be written or read back.
@@ -201,7 +201,7 @@ def _read(
     """Return the state of a directory below `end_offset`, with its metadata.
 
     Raises:
-        ConfigError: `path` is no data directory.
+        ConfigError: `path` is not a data directory.
         StorageError: the metadata cannot be read.
     """
     meta = read_meta_properties(path) if os.path.isdir(path) else None

@@ -38,7 +38,7 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
 
 
 def check_quorum(quorum: QuorumVoters, node_id: int) -> Found:
-    """Check that this node is the only voter in control records of the metadata log, if these list voters."""
+    """Check that this node is the only voter in the metadata log's control records, if these list voters."""
     try:
         voters = quorum.voter_ids()
     except DecodeError as error:
@@ -63,7 +63,7 @@ def check_records(
     has_authorizer: bool,
     has_token_secret: bool,
 ) -> Found:
-    """Check every record of a metadata log; `values` are the records in their frames."""
+    """Check every record of a metadata log; `values` are framed records."""
     image, reader = ClusterImage(), RecordReader(is_strict=True)
     try:
         for record in reader.records(values):

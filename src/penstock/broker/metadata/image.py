@@ -1,8 +1,9 @@
-"""`ClusterImage`: the state of a cluster that its metadata records describe, and nothing else.
+"""`ClusterImage`: the state of a cluster that its metadata records describe.
 
-Topics with their ids and settings, partitions with their leaders and replicas, registrations, settings of
-brokers, groups and metrics subscriptions, quotas, features, users and rights, and the producer ids that were
-reserved. Only `ClusterImage.apply` changes it, so that the same records always make the same image.
+The image has topics with their ids and settings, partitions with their leaders and replicas, registrations,
+settings of brokers, groups and metrics subscriptions, quotas, features, users and rights, and the producer
+ids that were reserved. Only `ClusterImage.apply` changes it, so that the same records always make the same
+image.
 
 What a type of record does to the state is decided here alone, in `_EFFECTS`. A running broker, the check of a
 directory before it is taken over, and the writer of snapshots all read the log into a `ClusterImage`;
@@ -52,8 +53,10 @@ TRANSACTION_VERSION = 2
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 ELR_VERSION = 1
-"""The level of `eligible.leader.replicas.version` with eligible leader replicas (KIP-966). New clusters do
-not have it, as in Kafka 4.0."""
+"""The level of `eligible.leader.replicas.version` with eligible leader replicas (KIP-966).
+
+As in Kafka 4.0, new clusters do not have this level.
+"""
 
 GROUP_FEATURE = "group.version"
 
@@ -79,11 +82,13 @@ feature has streams groups, too."""
 KRAFT_FEATURE = "kraft.version"
 
 KRAFT_VERSION = 1
-"""The level of `kraft.version` with dynamic voters (KIP-853), which directories may have. Clients get level
-0, and cannot change it, because the only voter stays."""
+"""The level of `kraft.version` with dynamic voters (KIP-853), which data directories may have.
+
+ApiVersions reports level 0, and clients cannot change it, because the only voter never changes.
+"""
 
 ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
-"""The features that are on in a cluster whose metadata do not contain them. Level 0 (off) is stored."""
+"""The features that are on in a cluster whose metadata do not contain them. To be off, level 0 is stored."""
 
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
@@ -91,19 +96,19 @@ OTHER_FEATURES = {
     GROUP_FEATURE: GROUP_VERSION,
     **ON_UNLESS_NAMED,
 }
-"""The features beside `metadata.version` that clients may set, with their highest levels."""
+"""A dict from feature to its highest level, for the features besides `metadata.version` that clients may set.
+"""
 
 FIRST_FEATURES = {
     METADATA_FEATURE: METADATA_VERSION,
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
     GROUP_FEATURE: GROUP_VERSION,
 }
-"""The feature levels of new clusters, unless a setting chooses others: every Apache Kafka 4.x supports
-them."""
+"""The feature levels of new clusters, unless a setting chooses others. Apache Kafka 4.x supports them."""
 
 
 def metadata_level(features: Mapping[str, int]) -> int:
-    """Return the level of `metadata.version` in `features`, or that of new clusters if there is none."""
+    """Return the level of `metadata.version` in `features`, or the level of new clusters if it has none."""
     return features.get(METADATA_FEATURE, METADATA_VERSION)
 
 
@@ -118,11 +123,11 @@ def streams_level(features: Mapping[str, int]) -> int:
 
 
 _SAME_LEADER = -2
-"""The leader in a PartitionChangeRecord that does not change the leader."""
+"""The value of `leader` in a PartitionChangeRecord that leaves the leader unchanged."""
 
 
 class Replicas(NamedTuple):
-    """The brokers with replicas of a partition. `adding` and `removing` are those of a reassignment."""
+    """The ids of the brokers with replicas of a partition. A reassignment sets `adding` and `removing`."""
 
     assigned: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -131,13 +136,13 @@ class Replicas(NamedTuple):
     eligible: tuple[int, ...] = ()
     """Replicas that may lead without being in sync, because they have all committed records (KIP-966)."""
     last_known: tuple[int, ...] = ()
-    """The last leader, if the partition has no leader and its ISR is empty."""
+    """The id of the last leader, if the partition has no leader and its ISR is empty; otherwise empty."""
     directories: tuple[bytes, ...] = ()
     """The id of the directory of each assigned replica; empty if the records have none (KIP-858)."""
 
 
 class PartitionImage:
-    """One partition: its leader, leader epoch and replicas. `leader` is -1 if the partition has none."""
+    """A partition's metadata: leader, leader epoch and replicas. `leader` is -1 if it has no leader."""
 
     __slots__ = ("epoch", "index", "leader", "leader_epoch", "recovery", "replicas", "topic_id")
 
@@ -174,7 +179,7 @@ class PartitionImage:
 
 
 class TopicImage:
-    """One topic. `partitions` are in order of their numbers; `overrides` are the topic's own settings."""
+    """A topic's metadata. `partitions` are ordered by index; `overrides` has the topic's own settings."""
 
     __slots__ = ("id", "name", "overrides", "partitions")
 
@@ -192,26 +197,26 @@ class ClusterImage:
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[bytes, TopicImage] = {}
         self.folded_names: dict[str, str] = {}
-        """Topic names by the result that `folded` returns for them."""
+        """A dict from the result of `folded` to the topic name, to find colliding names."""
         self.broker_configs: dict[str, dict[str, str]] = {}
-        """Settings of brokers, by node id in decimal or `ALL_BROKERS`."""
+        """A dict from node id (in decimal, or `ALL_BROKERS`) to that broker's dynamic settings."""
         self.resource_configs: dict[tuple[int, str], dict[str, str]] = {}
         """Settings of groups and of metrics subscriptions, by resource type and name."""
         self.quotas: dict[Entity, dict[str, float]] = {}
         """Quotas of clients, by entity and name of the quota."""
         self.features: dict[str, int] = {}
-        """The level of each finalized feature."""
+        """A dict from the name of each finalized feature to its level."""
         self.brokers = BrokerStates()
         """The brokers that have registered."""
         self.controllers: dict[int, RegisterControllerRecord] = {}
         """The controllers that have registered, by node id: only Apache Kafka has any."""
         self.producer_ids_end = 0
-        """The first producer id that no broker has reserved."""
+        """The lowest producer id that no broker has reserved yet."""
         self._early_overrides: dict[str, dict[str, str]] = {}
-        """Topic settings whose records precede that of the topic, as Apache Kafka before 3.9 writes them."""
+        """Topic settings whose records precede the topic's own record, as Kafka before 3.9 writes them."""
         self._security: SecurityImage | None = None
         self._replicas: dict[Replicas, Replicas] = {}
-        """The distinct `Replicas`: partitions with equal replicas share one object."""
+        """The distinct `Replicas` objects, since partitions with equal replicas share one object."""
 
     @property
     def security(self) -> SecurityImage:
@@ -231,7 +236,8 @@ class ClusterImage:
         """Check that records fit the image before they are written.
 
         Raises:
-            StorageError: a topic's name or id exists already, a partition is not the next number, a changed
+            StorageError: a topic's name or id exists already, a new partition does not have the next index, a
+            changed
                 or removed object does not exist, or producer ids are assigned twice.
         """
         made: dict[bytes, str] = {}
@@ -493,5 +499,5 @@ def _unfit(what: str) -> StorageError:
 
 
 def folded(name: str) -> str:
-    """Return a topic's name with underscores for dots: equal results collide in Kafka's metric names."""
+    """Return a topic's name with dots replaced by underscores: equal results collide in metric names."""
     return name.replace(".", "_")

@@ -36,10 +36,10 @@ LEVELS: Mapping[str, int] = {
     "4.3-IV0": 30,
     "4.4-IV2": 33,
 }
-"""The last level of each release, by the level's name in Kafka's tools."""
+"""A dict from level name to number, for the last `metadata.version` level of each release of Kafka."""
 
 OTHER_FEATURES_SINCE = 25
-"""The level from which on new directories have the features of groups and transactions."""
+"""The level from which on new directories have the features `group.version` and `transaction.version`."""
 
 
 SHARE_SINCE = 28
@@ -53,10 +53,10 @@ STREAMS_SINCE = 29
 
 
 def level_of(name: str) -> int:
-    """Return the `metadata.version` level of new clusters of a release: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
+    """Return the `metadata.version` level for a release: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
 
     Raises:
-        ConfigError: there is no such release.
+        ConfigError: the release does not exist.
     """
     found = LEVELS.get(name)
     release = ".".join(name.split(".")[:2])
@@ -86,8 +86,8 @@ def features_at(level: int) -> dict[str, int]:
 def first_features(wanted: str | None, behaves_as: tuple[int, ...] | None) -> dict[str, int]:
     """Return the feature levels that a new directory gets.
 
-    `wanted` is the setting `penstock.metadata.version`. If it is None, the level is that of the release that
-    the broker behaves like, if the release has a level.
+    `wanted` is the setting `penstock.metadata.version`. If it is None, the level is that of the release as
+    which the broker behaves, if that release has a level.
 
     Raises:
         ConfigError: `wanted` names no release.

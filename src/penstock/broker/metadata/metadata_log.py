@@ -1,8 +1,8 @@
 """The cluster's metadata log: `__cluster_metadata-0`, in the records that Apache Kafka's controllers write.
 
-Topics, their ids, partitions and settings are a sequence of metadata records
-(KIP-631) in an ordinary log. A start replays it, a change appends to it. A record is
-framed as: frame version (uvarint, 1), record type (uvarint), record version (uvarint), body.
+Topics, their ids, partitions and settings are stored as metadata records (KIP-631) in an ordinary log. The
+start of a broker replays the log; each change appends records. A record is framed as: frame version (uvarint,
+1), record type (uvarint), record version (uvarint), body.
 
 This module reads and writes records; `image` decides what each of them does to the state.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 LEADER_EPOCH = 1
-"""The first raft epoch of a quorum of one, after it has elected itself once."""
+"""The first raft epoch of a quorum with one voter, which has elected itself once."""
 
 FRAME_VERSION = 1
 
@@ -55,21 +55,25 @@ METADATA_LEVEL_MAX = 33
 """The highest supported level: 4.4-IV2. The additions of later levels to the records are unknown."""
 
 METADATA_LEVEL_MIN = 7
-"""The lowest supported level: 3.3-IV3, the oldest that Apache Kafka 4.x accepts. Before it, KRaft was not for
-production."""
+"""The lowest supported level: 3.3-IV3, the oldest that Apache Kafka 4.x accepts.
+
+Before this level, KRaft was not ready for production.
+"""
 
 SCRAM_SINCE = 11
-"""3.5-IV2: the level from which on metadata have users with SCRAM credentials (KIP-900)."""
+"""3.5-IV2: the level from which on metadata can have SCRAM credentials (KIP-900)."""
 
 TOKENS_SINCE = 14
-"""3.6-IV2: the level from which on metadata have delegation tokens."""
+"""3.6-IV2: the level from which on metadata can have delegation tokens."""
 
 DIRECTORIES_SINCE = 17
 """3.7-IV2: from this level on, records of partitions contain directory ids."""
 
 VOTERS_SINCE = 21
-"""3.9-IV0: from this level on, the metadata log may contain the voters of its quorum (KIP-853). Earlier
-releases do not start on a snapshot that contains them."""
+"""3.9-IV0: from this level on, the metadata log may contain the voters of its quorum (KIP-853).
+
+Earlier releases do not start on a snapshot that contains voters.
+"""
 
 ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
@@ -183,7 +187,7 @@ def record_head(value: bytes) -> tuple[int, int, int]:
 
 
 class MetadataSnapshot(Protocol):
-    """Metadata records that replace all of the log below an offset."""
+    """A snapshot: metadata records that replace all records of the log below an offset."""
 
     @property
     def file(self) -> SnapshotFile: ...
@@ -196,7 +200,7 @@ class MetadataSnapshot(Protocol):
 
 
 class MetadataBase(Protocol):
-    """Files beside the metadata log in a data directory: snapshot and quorum state."""
+    """The interface to the files beside the metadata log in a data directory: snapshot and quorum state."""
 
     @property
     def snapshot(self) -> MetadataSnapshot | None: ...
@@ -208,20 +212,21 @@ class MetadataBase(Protocol):
 
 
 class MetadataLog:
-    """Metadata records in a log, and in a snapshot of its earlier part."""
+    """The metadata log of a cluster: the records in the log, and those in its snapshot."""
 
     def __init__(self, log: Log, base: MetadataBase | None = None) -> None:
         """Prepare to replay `log`. `base` has the files beside it; None for a log in memory."""
         self._log = log
         self._base = base
         self.level = ELIGIBLE_REPLICAS_SINCE
-        """The `metadata.version` whose records are written; set after the replay."""
+        """The `metadata.version` level that determines the versions of written records; set after the replay.
+        """
         last = max(log.leader_epochs.latest, -1 if base is None else base.epoch)
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
         """The raft epoch of the records that this run writes: one above the last epoch of the log."""
         self._has_begun = False
         self._kept_to: int | None = None
-        """The offset to which the log must be truncated after a failed append; None otherwise."""
+        """The offset to which the log must still be truncated after a failed append; None if it need not."""
         self.bytes_behind = 0
         """The size in bytes of the log's records after the newest snapshot."""
 
@@ -250,7 +255,7 @@ class MetadataLog:
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
-        """Delete whole segments below an offset for which there is a snapshot; the log begins there.
+        """Delete whole segments below an offset that a snapshot covers; the log then starts at this offset.
 
         Raises:
             StorageError: a file cannot be removed.
@@ -288,9 +293,9 @@ class MetadataLog:
                 ) from error
 
     def append(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
-        """Append records in one batch and force it to disk: after a crash all of them are there, or none.
+        """Append records in one batch and flush it: after a crash, the log has all of these records or none.
 
-        If `flushes` is False, the batch reaches the disk at the latest with the next one.
+        If `flushes` is False, the batch is flushed at the latest with the next batch.
 
         Raises:
             StorageError: the records could not be written.
@@ -325,7 +330,7 @@ class MetadataLog:
         """Truncate the records of an append that failed, so that the next start does not apply them.
 
         Raises:
-            StorageError: the log cannot be cut; then nothing may be appended.
+            StorageError: the log cannot be truncated. No records may be appended until it is.
         """
         if self._kept_to is not None:
             self._log.truncate_to(self._kept_to)

@@ -1,10 +1,10 @@
-"""Maintenance of the metadata log while a broker runs: snapshots, and removal of what they replace (KIP-630).
+"""Maintains the metadata log at run time: writes snapshots, and removes what they replace (KIP-630).
 
-Otherwise the log would hold every change that a cluster ever saw, and every start would read them all. Once
-it has grown by `metadata.log.max.record.bytes.between.snapshots`, a thread reads the files and writes a
-snapshot. Older snapshots are removed by `metadata.max.retention.bytes` and `.ms`, and with them the segments
-of the log below the oldest one kept. The rules are those of Apache Kafka (`KafkaMetadataLog`), which starts
-on what is left.
+Without this, the log would contain every change in the history of the cluster, and every start would read
+them all. Once the log has grown by `metadata.log.max.record.bytes.between.snapshots`, a thread reads the
+files and writes a snapshot. Older snapshots are removed according to `metadata.max.retention.bytes` and
+`.ms`, together with the log segments below the oldest remaining snapshot. The rules are those of Apache Kafka
+(`KafkaMetadataLog`), which can start on the remaining files.
 
 Nothing is deleted before a snapshot that replaces it is on disk and has been read back. The log's
 segments are deleted before the older snapshots, the oldest first: a crash at any point leaves the newest
@@ -41,7 +41,7 @@ CLEANING_INTERVAL_S = 60
 """The seconds between checks for old snapshots to remove, as in Apache Kafka."""
 
 RETRY_S = 600
-"""The seconds until a failed snapshot is tried again. Each attempt reads the whole log."""
+"""The seconds until writing a snapshot is tried again after a failure. Each attempt reads the whole log."""
 
 VALUES_PER_PAUSE = 50
 """The number of records that the thread processes, in some milliseconds, before it lets the event loop
@@ -49,11 +49,11 @@ run."""
 
 
 class _StoppedError(Exception):
-    """The broker stops while a snapshot is being written."""
+    """Raised in the snapshot thread if the broker stops while a snapshot is being written."""
 
 
 class MetadataUpkeep:
-    """Snapshots and cleaning of one metadata log. Times are of the monotonic clock, in seconds."""
+    """Writes snapshots of one metadata log, and removes old ones. Times are in monotonic seconds."""
 
     def __init__(
         self, log: MetadataLog, data_directory: str, config: BrokerConfig, failures: Failures
@@ -75,7 +75,7 @@ class MetadataUpkeep:
         self._next_try = self._next_cleaning = 0.0
 
     def step(self, now: float, now_ms: int, *, in_thread: bool) -> None:
-        """Do what is due at `now`. A thread writes snapshots if `in_thread` is set, else this call does.
+        """Do the work that is due at `now`; a thread writes snapshots if `in_thread` is True.
 
         Raises:
             StorageError: old files cannot be read or removed.
@@ -104,7 +104,7 @@ class MetadataUpkeep:
                 self._take_written()
 
     def stop(self) -> None:
-        """End the thread, if there is one. A snapshot that is not complete is dropped."""
+        """End the snapshot thread, if it runs. An incomplete snapshot is dropped."""
         self._is_over = True
         if self._thread is not None:
             self._thread.join()
@@ -123,7 +123,7 @@ class MetadataUpkeep:
                 return
 
     def _breathe(self, count: int) -> None:
-        """Pause for other threads after every `VALUES_PER_PAUSE` records; `count` is the record's number.
+        """Let other threads run after every `VALUES_PER_PAUSE` records; `count` is the record's number.
 
         Raises:
             _StoppedError: the broker stops.

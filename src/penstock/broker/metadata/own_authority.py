@@ -1,4 +1,4 @@
-"""The metadata authority of a single broker: the broker decides, and writes the metadata log itself.
+"""The metadata authority of a single broker: the broker itself checks changes, and writes the metadata log.
 
 Records that it commits are written to the log, and then applied. The same code applies them
 at runtime and at a restart, so that a restart brings back the same state.
@@ -37,7 +37,7 @@ logger = logger_named("penstock.broker")
 
 
 class OwnAuthority:
-    """Decides about metadata changes of a single broker, and writes its metadata log. Also its `Placing`."""
+    """The `Authority` of a single broker: writes its metadata log. It also implements `Placing`."""
 
     size = 1
 
@@ -52,9 +52,9 @@ class OwnAuthority:
         self.placing = self
 
     def begin(self, config: BrokerConfig, now_ms: int) -> None:
-        """Replay or create the metadata log, lead every partition, and reconcile stored data with it.
+        """Replay or create the metadata log, lead every partition, and reconcile stored data with the log.
 
-        `config` is what the broker was started with.
+        `config` has the settings at the start of the broker.
 
         Raises:
             StorageError: the log cannot be read, or cannot be written although it has to be.
@@ -77,7 +77,7 @@ class OwnAuthority:
         self._take_in_unknown(removed_ids, now_ms)
 
     def _first_records(self, config: BrokerConfig) -> list[Message]:
-        """Return the first records of a new metadata log: those of `kafka-storage format`, if it was run.
+        """Return the first records of a new metadata log: those of `kafka-storage format`, if it has run.
 
         Raises:
             ConfigError: the setting that chooses the level names no release.
@@ -96,9 +96,9 @@ class OwnAuthority:
     def _lead_all(self, now_ms: int) -> None:
         """Begin a new leader epoch of every partition at each start, so that consumers detect truncation.
 
-        In Apache Kafka, leader epochs increase with each start as well. A directory of Apache Kafka's has
-        partitions without a leader: without a new epoch, clients that have seen the last one would wait for
-        ever for a later one (KIP-320).
+        In Apache Kafka, leader epochs increase with each start as well. In a directory of Apache Kafka,
+        partitions may have no leader. Without a new epoch, clients that have received the last epoch would
+        wait forever for a later one (KIP-320).
         """
         here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
@@ -128,8 +128,8 @@ class OwnAuthority:
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.
 
-        If the log has a snapshot, records of deleted topics are missing. Then data without a topic in the
-        image may be of a deleted topic, and stay as they are.
+        If the log has a snapshot, records of deleted topics are missing. In this case, data without a topic
+        in the image may belong to a deleted topic, and are left unchanged.
         """
         records: list[Message] = []
         for name, found_id, partitions in self._replicas.reconcile(removed_ids):
@@ -162,11 +162,11 @@ class OwnAuthority:
     def commit(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Write records, apply them, and delete the data of topics that they remove.
 
-        If `flushes` is False, a power cut may lose the records.
+        If `flushes` is False, a power failure may lose the records.
 
         Raises:
-            StorageError: the records could not be written, or do not fit the image; nothing has changed. Or
-                data cannot be deleted.
+            StorageError: the records could not be written, or do not fit the image; nothing has changed. It
+            is also raised, after the change, if data cannot be deleted.
         """
         self._image.check(records)
         self.log.append(records, now_ms, flushes=flushes)
@@ -187,10 +187,10 @@ class OwnAuthority:
     # --- placing -----------------------------------------------------------------------------------------
 
     def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
-        """Return the brokers of new partitions: only this one.
+        """Return the broker ids for the replicas of new partitions: only this broker.
 
         Raises:
-            KafkaError: INVALID_REPLICATION_FACTOR (38), more than one replica.
+            KafkaError: INVALID_REPLICATION_FACTOR (38), if more than one replica is requested.
         """
         if factor > 1:
             raise error_for(
@@ -204,7 +204,7 @@ class OwnAuthority:
         """Check that replicas are assigned to this broker only.
 
         Raises:
-            KafkaError: INVALID_REPLICA_ASSIGNMENT (39), other brokers than this one.
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39), if the assignment contains another broker.
         """
         here = self._store.node_id
         if list(replicas) != [here]:
@@ -214,7 +214,7 @@ class OwnAuthority:
             )
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the brokers of a new partition that are alive: this one."""
+        """Return the ids of a new partition's brokers that are alive: this broker."""
         return tuple(replicas)
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
@@ -225,7 +225,7 @@ class OwnAuthority:
 
 
 def first_features_of(config: BrokerConfig) -> Mapping[str, int]:
-    """Return the feature levels that a new cluster begins with.
+    """Return the feature levels of a new cluster, according to the settings.
 
     Raises:
         ConfigError: the setting that chooses them names no release.

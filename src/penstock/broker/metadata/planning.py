@@ -1,7 +1,7 @@
-"""`Planner`: checks which topics a request may create, extend or delete, before anything is changed.
+"""`Planner`: checks the topics that a request creates, extends or deletes, before anything is changed.
 
-It checks against the existing topics, the rest of the request, and the limits of one request. A
-`Planner` lives as long as one request and changes nothing: the cluster makes all changes in one step.
+It checks them against the existing topics, the other topics of the request, and the limits of one request. A
+`Planner` is made for one request and changes nothing: the cluster then makes all changes in one batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""The maximum number of new partitions in one request: a limit of Kafka's, which protects memory."""
+"""The maximum number of new partitions in one request: Kafka's limit, which protects memory."""
 
 
 class PlannedTopic(NamedTuple):
@@ -37,7 +37,7 @@ class PlannedTopic(NamedTuple):
     partitions: int
     config: TopicConfig
     assignments: Sequence[tuple[int, ...]]
-    """The brokers of each partition."""
+    """The ids of the brokers with replicas of each partition, in order of partitions."""
 
     @property
     def replication_factor(self) -> int:
@@ -46,10 +46,10 @@ class PlannedTopic(NamedTuple):
 
 
 class Placing(Protocol):
-    """Places replicas on the brokers of a cluster."""
+    """The interface that chooses the brokers for replicas."""
 
     def place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
-        """Choose and return the brokers of new partitions.
+        """Choose the brokers for each replica of new partitions; return their ids.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR (38).
@@ -63,17 +63,17 @@ class Placing(Protocol):
         """
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the brokers among `replicas` that are alive."""
+        """Return the ids in `replicas` whose brokers are alive, as the ISR of a new partition."""
 
 
 class Authority(Protocol):
-    """A broker's interface to the writer of the metadata log, which decides about changes."""
+    """A broker's interface to the writer of the metadata log: the broker itself, or the controller."""
 
     cluster_id: str
     size: int
     """The number of brokers in the cluster, including those that do not run yet."""
     mutation_tokens: MutationTokens
-    """The partitions that clients with a controller mutation quota may still create or delete."""
+    """The token buckets of controller mutation quotas: partitions that clients may still create or delete."""
 
     @property
     def placing(self) -> Placing:
@@ -95,7 +95,7 @@ class Authority(Protocol):
         """Let the broker apply all metadata that have been written, if the controller can be reached."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Write records that were decided after all earlier ones were applied, and apply them.
+        """Write records and apply them. The caller has checked them after applying all earlier records.
 
         Raises:
             StorageError: the records could not be written, others were written before them, or the authority
@@ -103,7 +103,7 @@ class Authority(Protocol):
         """
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directory id of a new partition for each replica, or None if there are no ids."""
+        """Return the directory id for each replica of a new partition, or None if metadata have no ids."""
 
 
 def partition_record(
@@ -124,7 +124,7 @@ def partition_record(
 
 
 class PlannedCluster(Protocol):
-    """The parts of a cluster that a `Planner` uses."""
+    """The interface to the cluster's metadata that a `Planner` uses."""
 
     image: ClusterImage
     config: BrokerConfig
@@ -132,11 +132,11 @@ class PlannedCluster(Protocol):
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """Topics by name."""
+        """A mapping from name to topic."""
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic without settings of its own."""
+        """The effective settings of topics for which no setting is set."""
 
     def topic(self, name: str) -> Topic:
         """Return the topic with this name.
@@ -149,9 +149,8 @@ class PlannedCluster(Protocol):
 class Planner:
     """Checks and counts the changes to topics that one request may make.
 
-    `excess_code` is the error code for changes beyond the limits of one request; it should be one after which
-    clients retry, if their protocol version has one. `charge` counts the partitions against the client's
-    quota.
+    `excess_code` is the error code for changes beyond the limits of one request; it should be retriable, if
+    the request's version has a retriable one. `charge` counts the partitions against the client's quota.
     """
 
     def __init__(
@@ -216,7 +215,7 @@ class Planner:
     ) -> Sequence[Sequence[int]]:
         """Check that a topic may grow to `count` partitions; return the brokers of the new partitions.
 
-        `assignments` are those brokers, or None to have them placed.
+        `assignments` has these brokers if the client has chosen them, or is None.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
@@ -256,7 +255,7 @@ class Planner:
         """Count the deletion of a topic with `partitions` partitions.
 
         Raises:
-            KafkaError: `excess_code`, or THROTTLING_QUOTA_EXCEEDED (89).
+            KafkaError: `excess_code` beyond the limits, or THROTTLING_QUOTA_EXCEEDED (89).
         """
         self._check_room()
         if self._charge is not None:
@@ -267,7 +266,7 @@ class Planner:
 
     @property
     def excess(self) -> KafkaError | None:
-        """The error for every further topic once the request has changed the allowed number; None before."""
+        """The error for further topics after the allowed number of changes, else None."""
         if self._topics_left > 0:
             return None
         if self._excess is None:
@@ -283,7 +282,7 @@ class Planner:
             raise excess.with_traceback(None)  # it is raised for each of the rest
 
     def _take(self, partitions: int) -> None:
-        """Count the partitions of a change that was checked.
+        """Count the partitions of a checked change against the limits.
 
         Raises:
             KafkaError: POLICY_VIOLATION (44) or `excess_code`: too many partitions;

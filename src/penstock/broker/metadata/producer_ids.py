@@ -1,12 +1,12 @@
 """Producer ids: each is assigned once, even if the metadata log that counts them was lost.
 
 Ids are reserved in blocks, by a record of the metadata log before the first id of a block is used. That log
-may be missing, cut, or an older copy, while partitions still hold batches of producers with later ids. A new
-producer with such an id would find its records taken for duplicates: acknowledged and not written. So the
-first id after a start is assigned after a search of the partitions found at the start: the newest `.snapshot`
-of each, and the batch headers after it.
+may be missing, cut, or an older copy, while partitions still hold batches of producers with later ids.
+Records of a new producer with such an id would be treated as duplicates: acknowledged, but not written. So,
+before the first id after a start is assigned, the partitions found at the start are searched: the newest
+`.snapshot` of each, and the batch headers after it.
 
-If there is a server, a thread searches, and requests wait for the result.
+A broker with a server searches in a thread, and requests wait for the result.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 ID_LIMIT = 2**62
-"""Producer ids from this one on were made up by a client, since brokers count from 0: the search ignores
-them."""
+"""The search ignores producer ids from this one on: brokers count from 0, so clients have invented them."""
 
 NONE_SEEN = -1
 
 
 class Notified(Protocol):
-    """The purgatory, which is notified when the search has ended."""
+    """The interface of the purgatory, which is notified when the search has ended."""
 
     def notify(self, key: Hashable, amount: int = 1) -> None: ...
 
 
 class SearchesProducerIds(Protocol):
-    """The parts of a broker that the search for producer ids uses."""
+    """The interface of the broker that the search for producer ids uses."""
 
     @property
     def purgatory(self) -> Notified: ...
@@ -56,10 +55,10 @@ class ProducerIds:
         self._directories = directories
         self._is_searching = False
         self.is_known = not directories
-        """True if the greatest id in the partitions is known, so that new ids can be assigned."""
+        """True if the greatest id in the partitions has been found, so that new ids can be assigned."""
 
     def new_id(self, now_ms: int) -> int:
-        """Return an id never assigned before; the first call searches partitions for the largest id.
+        """Return a producer id that was never assigned before; the first call searches the partitions.
 
         Raises:
             StorageError: the metadata log cannot be written.

@@ -1,8 +1,8 @@
 """`ReplicaManager`: the topics and partitions of one broker, which follow the cluster's metadata.
 
-Each metadata record is applied to the image, then here: partitions are made, get their settings and leaders,
-and their data are deleted. Apache Kafka's class `ReplicaManager` does the same. The image itself is
-`penstock.broker.metadata.image`.
+Each metadata record is applied to the image, and then by this module, which creates partitions, sets their
+settings and leaders, and deletes their data. Apache Kafka's class `ReplicaManager` does the same. The image
+itself is `penstock.broker.metadata.image`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ logger = logger_named("penstock.broker")
 
 
 class Topic:
-    """One topic at this broker. `partitions` are in order of their numbers.
+    """One topic at this broker. `partitions` are in order of their indices.
 
-    `since_ms` is the time at which the broker got the topic's metadata: a topic without records has no file
-    with a time.
+    `since_ms` is the time at which the broker got the topic's metadata, for topics that have no file with a
+    time yet.
     """
 
     __slots__ = ("config", "id", "is_internal", "name", "partitions", "since_ms")
@@ -67,10 +67,10 @@ class Topic:
 
 
 class Replicating(Protocol):
-    """Connects partitions with their replicas in a cluster of several brokers."""
+    """The interface that connects partitions with their replicas in a cluster of several brokers."""
 
     def added(self, partition: Partition) -> None:
-        """Give a new partition its `replication`."""
+        """Set the attribute `replication` of a new partition."""
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
         """Apply a partition's metadata to it."""
@@ -86,9 +86,9 @@ class ReplicaManager:
         store: LogStore,
         replicating: Replicating | None = None,
     ) -> None:
-        """Begin without topics.
+        """Make a manager without topics.
 
-        `config` has the broker's settings in force, also those that clients have set.
+        `config` has the broker's effective settings, including those that clients have set.
         """
         self._replicating = replicating
         self._image = image
@@ -103,7 +103,7 @@ class ReplicaManager:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic without settings of its own. Topics share this object."""
+        """The effective settings of topics for which no setting is set. These topics share the object."""
         if self._plain_config is None:
             self._plain_config = TopicConfig(self._config)
         return self._plain_config
@@ -191,11 +191,12 @@ class ReplicaManager:
     def reconcile(self, removed_ids: set[bytes]) -> Iterator[tuple[str, bytes | None, int]]:
         """Compare the data found at the start with the image; yield the topics that are not in the image.
 
-        Data of topics in `removed_ids` are deleted: a crash came between the record and the deletion.
+        Data of topics in `removed_ids` are deleted, since a crash has prevented their deletion. These topics
+        are not yielded.
 
         Yields:
-            Name, id (None if the data have none) and number of partitions of every topic without a record:
-            another broker has written its data.
+            Name, id (None if the data have none) and number of partitions of every topic without a record,
+            whose data another broker has written.
         """
         unknown: dict[str, dict[int, bytes | None]] = {}
         for name, index in self._store.partitions():

@@ -62,10 +62,10 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
-    """Return the directory with the metadata log, by default the first, and the other directories.
+    """Return the directory with the metadata log, or the first one if none has it, and the others.
 
     Raises:
-        StorageError: more than one has a metadata log.
+        StorageError: more than one directory has a metadata log.
     """
     found = [each for each in directories if os.path.isdir(f"{each}/{METADATA_TOPIC}-0")]
     if len(found) > 1:

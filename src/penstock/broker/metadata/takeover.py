@@ -1,10 +1,10 @@
-"""Checks whether this broker can use all contents of a data directory, before a byte in it is written.
+"""Checks that this broker can use all contents of a data directory, before it writes to the directory.
 
-A directory of Apache Kafka may hold what this broker does not read: partitions in further log directories or
-on other nodes, ACLs that nothing would enforce. Serving such a directory would lose settings, assign producer
-ids again, and leave metadata with which Apache Kafka cannot start any more. So the directory is refused with
-a message that says what was found. A metadata log that is damaged before its end is refused, too: recovery
-would truncate the rest.
+A directory of Apache Kafka may contain data that this broker would not use: partitions in further log
+directories or on other nodes, and ACLs that no authorizer would enforce. Serving such a directory would lose
+settings, assign producer ids again, and leave metadata with which Apache Kafka cannot start any more. So the
+directory is refused with a message that says what was found. A metadata log that is damaged before its end is
+refused, too: recovery would truncate the records after the damage.
 
 The module writes nothing. The layout of a directory: KIP-631, KIP-858, KIP-866, KIP-868.
 """
@@ -48,7 +48,7 @@ _PARTITION = bytes((FRAME_VERSION, 3))
 def check_takeover(
     path: str, others: Sequence[str] = (), *, has_authorizer: bool = False, has_token_secret: bool = False
 ) -> None:
-    """Check a data directory that another program may have written, with `others` that belong to it.
+    """Check a data directory that another program may have written, and `others` of the same broker.
 
     `has_authorizer` is True if ACLs in it will be enforced, `has_token_secret` if delegation tokens can be
     verified.
@@ -133,7 +133,7 @@ def _bootstrap_values(path: str) -> Sequence[bytes]:
 
 
 def _has_metadata(metadata: str | None) -> bool:
-    """Return True if the directory of a metadata log holds records; False for None."""
+    """Return True if the directory of a metadata log contains records, and False if it is None."""
     if metadata is None:
         return False
     with storage("read", metadata):
@@ -187,10 +187,10 @@ def _found_missing_directory(
 
 
 def _check_others(path: str, others: Sequence[str]) -> set[str]:
-    """Check that directories belong to one node, and that no partition is in two; return their ids.
+    """Check that directories belong to one node, and that no partition is in two of them; return their ids.
 
     Raises:
-        StorageError: they belong to several nodes, or a partition occurs twice; nothing was changed.
+        StorageError: they belong to several nodes, or a partition occurs twice; the check changes nothing.
     """
     found: dict[str, MetaProperties] = {}
     places: dict[TopicPartition, str] = {}
@@ -242,14 +242,14 @@ class MetadataRecords:
 
         self._snapshot = snapshot
         self.quorum = first_voters(directory) if snapshot is None else snapshot.quorum
-        """The voters after the records that `values` has read so far."""
+        """The voters of the quorum according to the records that `values` has read so far."""
         self.end_offset = 0 if snapshot is None else snapshot.end_offset
         """The offset after the last record that `values` has read so far."""
         self.epoch = -1 if snapshot is None else snapshot.epoch
         """The raft epoch of the last record that `values` has read so far."""
 
     def values(self, end_offset: int | None = None) -> Iterator[bytes]:
-        """Yield the records in their frames: all of them, or those below `end_offset`.
+        """Yield the framed records: all of them, or those below `end_offset`.
 
         Raises:
             StorageError: the log is damaged before its end.
@@ -282,8 +282,8 @@ class MetadataRecords:
 def metadata_of(path: str, directory: str, *, written_by_any: bool = False) -> MetadataRecords | None:
     """Return the records of a metadata log if Apache Kafka has written some of it, else None.
 
-    `path` is the data directory, `directory` that of the metadata log in it. With `written_by_any` the
-    records of a log that only this broker has written are returned, too.
+    `path` is the data directory, and `directory` the metadata log's directory in it. If `written_by_any` is
+    True, the records are returned even if only Penstock has written the log.
 
     Raises:
         StorageError: the log is damaged or incomplete.
@@ -334,7 +334,7 @@ def _text(path: str) -> str:
 
 
 def _offset_of(name: str) -> int:
-    """Return the end offset in the name of a snapshot file, or 0 for any other file."""
+    """Return the end offset that is part of a snapshot file's name, or 0 for any other file."""
     return int(name[:20]) if _SNAPSHOT.fullmatch(name) else 0
 
 
@@ -342,8 +342,8 @@ def _sound(path: str, directory: str, bases: list[int]) -> Iterator[tuple[int, m
     """Yield (segment, batch, header) of each batch in the metadata log.
 
     Raises:
-        StorageError: the log is damaged before its end, or after a clean shutdown anywhere: recovery would
-            cut off the rest.
+        StorageError: the log is damaged before its end or, after a clean shutdown, anywhere: recovery would
+        truncate the records after the damage.
     """
     damage: list[tuple[int, int, int]] = []
     for base in bases:

@@ -1,12 +1,13 @@
-"""One connection to one client, for asyncio: requests in, answers out in the order of the requests.
+"""One connection to one client, for asyncio: requests come in, and responses go out in the same order.
 
-`ServedConnection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts
-frames and keeps the order. It adds the socket, the waiting request, quotas and sending from files.
+`ServedConnection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which splits
+the bytes into frames and keeps the order. `ServedConnection` adds the socket, long polls, quotas and sending
+from files.
 
-A connection has one request at work at a time, as in Apache Kafka. While that request waits (a long poll)
-or its answer is on the way out, later requests stay unread: a little in the backlog, the rest in the socket,
-which slows the sender down. So order is kept, memory is bounded, and a client that does not read holds up
-only itself.
+A connection processes one request at a time, as in Apache Kafka. While that request waits (a long poll) or
+its response is being sent, later requests are not processed. A few of their bytes are buffered, and all
+others stay in the socket, so that TCP slows the sender down. So order is kept, memory is bounded, and a
+client that does not read its responses holds up only itself.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
     from penstock.broker.security.listener_security import ListenerSecurity
 
 TURN_SECONDS = 0.005
-"""The time for which pipelined requests of one connection may occupy the event loop at a stretch."""
+"""The time in seconds for which pipelined requests of one connection may occupy the event loop without a
+break."""
 
 Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 """The outcome of a request: the pieces of its response, a wait for the response, or None (no response)."""
 
 
 class FrameFaults(Protocol):
-    """The faults of one connection: `handle` and `deliver` are called instead of `ServedConnection`'s."""
+    """Injects faults into one connection, which calls `handle` and `deliver` of this object, not its own."""
 
     def handle(self, frame: memoryview) -> None:
         """Handle a request frame that has arrived. The frame's memory may be reused after this call."""
@@ -55,10 +57,10 @@ class FrameFaults(Protocol):
         """Deliver the outcome of a request: a response, a wait, or no response."""
 
     def go_on(self) -> None:
-        """Continue with held-back frames, before the connection takes the requests that arrived meanwhile."""
+        """Process the frames that a fault delayed, before the connection takes later requests."""
 
     def end(self) -> None:
-        """End the faults: the connection has ended."""
+        """Release what the faults hold, because the connection has ended."""
 
 
 class ServedConnection(asyncio.BufferedProtocol):
@@ -105,9 +107,10 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.peer = "?"
         self.number = server.next_number()
         self.faults: FrameFaults | None = None
-        """The faults that a test injects into requests and responses; None without faults."""
+        """The object that injects a test's faults into requests and responses; None without faults."""
         self.listener: Listener | None = None
-        """The listener that has accepted the connection; None for a broker's only one without security."""
+        """The listener that has accepted the connection; None if the broker has one listener, without
+        security."""
         self.security: ListenerSecurity | None = None
         """The security of the connection's listener; None for PLAINTEXT."""
         self._respond: Callable[[memoryview, Context[Node]], Outcome] = answer
@@ -240,7 +243,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._resting.cancel()
 
     def note_time(self) -> None:
-        """Read the clock once for all requests that arrive or are resumed in this turn of the loop."""
+        """Read the clock, once for all requests that arrive or are resumed in this turn of the event loop."""
         context = self._context
         self.active_at = context.now = context.arrived = self._server.monotonic()
         context.now_ms = self._server.now_ms()
@@ -248,7 +251,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     # --- frames ------------------------------------------------------------------------------------------
 
     def _take_requests(self) -> None:
-        """Handle the requests that have arrived completely, until one waits or `TURN_SECONDS` are over."""
+        """Handle the completely received requests, until one has to wait or `TURN_SECONDS` are over."""
         wire, monotonic = self._wire, self._server.monotonic
         handle = self.handle if self.faults is None else self.faults.handle
         until = self.active_at + TURN_SECONDS
@@ -267,7 +270,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _pause_for_others(self) -> None:
-        """Yield the event loop between two requests that have arrived together."""
+        """Yield the event loop to other connections, between two requests that have arrived together."""
         self.busy = True
         self._server.loop.call_soon(self._take_turn)
 
@@ -276,7 +279,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._continue()
 
     def lend(self, size: int) -> bytearray | None:
-        """Return a buffer for the frame that is arriving, or None if this connection was closed instead.
+        """Return a buffer for an arriving frame, or None if this closed the connection to save memory.
 
         Connections are closed if the buffers of all arriving requests take too much memory.
         """
@@ -288,7 +291,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._server.buffers.give_back(buffer)
 
     def drop_frame(self) -> None:
-        """Release the buffer of the partly received frame. Nothing more can be read from the connection."""
+        """Release the buffer of the partly received frame. The connection can read no more requests."""
         self._wire.end()
 
     @property
@@ -317,7 +320,7 @@ class ServedConnection(asyncio.BufferedProtocol):
                 self.faults.deliver(outcome)
 
     def deliver(self, outcome: Outcome) -> None:
-        """Send the response to the open request, or park the request, or continue without a response."""
+        """Process a request's outcome: send the response, or let the request wait, or send no response."""
         if type(outcome) is list:
             first, wire = outcome[0], self._wire
             if len(outcome) == 1 and len(first) <= INLINE_BYTES_MAX:
@@ -361,7 +364,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._parked = self._server.park(outcome.wait, self._run_again)
 
     def _run_again(self) -> None:
-        """Run the parked request again: what it waited for has happened, or its deadline has passed."""
+        """Run the parked request again, because its event has occurred or its deadline has passed."""
         unanswered = self._unanswered
         if unanswered is None:
             return
@@ -390,7 +393,8 @@ class ServedConnection(asyncio.BufferedProtocol):
     def fail(self, what: str) -> None:
         """Log an unexpected error, and end this connection, but not the broker.
 
-        Call it inside an ``except`` block; `what` describes for the log what the connection was handling.
+        Call it inside an ``except`` block; `what` describes the data that the connection was handling, for
+        the log.
         """
         self._server.node.failures.caught("request", f"{what} from {self._caller}; its connection is closed")
         try:
@@ -407,7 +411,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self.fail("what had arrived")
 
     def go_on(self) -> None:
-        """Take the requests that arrived while another request was at work."""
+        """Handle the requests that arrived while another request was in progress."""
         if self.is_closing:
             return
         self.note_time()
@@ -451,11 +455,11 @@ class ServedConnection(asyncio.BufferedProtocol):
                 self._transport.write(data)
 
     def note_activity(self) -> None:
-        """Note that bytes have moved, so that the connection does not count as idle."""
+        """Record that bytes were received or sent now, so that the connection does not count as idle."""
         self.active_at = self._server.monotonic()
 
     def sent(self) -> None:
-        """Continue with the next request: the large response has been sent, or never will be."""
+        """Continue with the next request, because the large response has been sent or was abandoned."""
         self._sending = None
         self._server.answers.drop(self)
         self._wire.complete()
@@ -476,7 +480,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._close(reason)
 
     def _close(self, reason: str, reply: bytes = b"") -> None:
-        """Close the connection after everything queued, and then `reply`, have been written."""
+        """Close the connection after everything queued has been written, followed by `reply`."""
         if not self.is_closing:
             self._log_end(reason)
             if reply:
@@ -503,7 +507,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.close(reason)
 
     def set_aside(self) -> None:
-        """Let later responses overtake the response to the request in progress: a fault that reorders."""
+        """Let later responses overtake the response to the current request (a fault that reorders)."""
         self._wire.set_aside()
 
     def _stop_sending(self) -> None:

@@ -1,8 +1,8 @@
-"""A second listener of a broker, for the protocol of Kafka 0.7. It has its own logs.
+"""A second listener of a broker, for the protocol of Kafka 0.7, with logs of its own.
 
-Offsets of a 0.7 log count bytes, those of a modern log count records, so the two share a process and a data
-directory, but no topics; `penstock mirror` copies from one to the other. The settings are `host`, `port` and
-those of server.properties in Kafka 0.7, all with the prefix ``penstock.0.7.``.
+Offsets of a 0.7 log count bytes, those of a modern log count records, so the two listeners share a process
+and a data directory, but no topics; `penstock mirror` copies records between them. The settings are `host`,
+`port` and the settings of Kafka 0.7, all with the prefix ``penstock.0.7.``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds records without a key in a batch for a compacted topic, which does not accept them.
 
-Records are checked in Python, at about half a microsecond each. Once this process has checked very many
-records, the decoder of `penstock.records` checks the larger batches, if numpy is installed and the package
-has compiled kernels; it is fifty times as fast. A separate thread imports the decoder, together with numpy.
+Records are checked in Python, at about half a microsecond each. After very many records, the compiled decoder
+of `penstock.records`, which is fifty times as fast, checks the larger batches, if numpy and the compiled
+kernels are installed. A separate thread imports this decoder.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ logger = logger_named("penstock.broker")
 LOAD_AFTER_RECORDS = 1_000_000
 
 COMPILED_FROM_RECORDS = 64
-"""The minimum number of records in a batch for the compiled decoder, whose fixed cost exceeds the time that
-it saves in a smaller batch."""
+"""The minimum number of records in a batch for which the compiled decoder is used. Its fixed cost makes it
+slower for smaller batches."""
 
 _BEFORE_ANY_OFFSET = -(1 << 32)
-"""A start offset below that of every record, so that the decoder skips none."""
+"""A start offset below the offset of every record: with it, the decoder skips no record."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
-"""Returns the indexes of records without a key. Raises the same errors as `KeyCheck.keyless`."""
+"""A function that returns the indexes of records without a key. It raises the same errors as
+`KeyCheck.keyless`."""
 
 
 class KeyCheck:
-    """Finds records without a key; after very many records, in compiled code. A process has one instance."""
+    """Finds records without a key, after very many records in compiled code. A process has one instance."""
 
     def __init__(self, load_after_records: int = LOAD_AFTER_RECORDS) -> None:
         self._left = load_after_records
@@ -115,4 +116,4 @@ def compiled_finder() -> Finder:
 
 
 keyless = KeyCheck().keyless
-"""The function for this process: a method of its only `KeyCheck`."""
+"""A function that returns the indexes of a batch's records without a key, from the only `KeyCheck`."""

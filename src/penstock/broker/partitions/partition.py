@@ -1,9 +1,9 @@
 """`Partition`: the log of one partition, its leader, the checks of appends, and the limits of reads.
 
-It makes the decisions, and the log stores the batches. It does not depend on connections, requests or other
+`Partition` checks requests, and its log stores the batches. It does not depend on connections or other
 partitions. The log is opened on first use, so that a broker with thousands of partitions starts as fast as
 one with none. The high watermark, the last stable offset and the states of producers belong to the log and
-exist while the log is open. The leader, its epoch and the replicas are those of the cluster's metadata. In a
+exist while the log is open. The leader, its epoch and the replicas come from the cluster's metadata. In a
 cluster of several brokers a partition has a `Replication`, which decides when records are committed.
 """
 
@@ -43,26 +43,26 @@ NO_LEADER = -1
 NO_TIME = -1
 
 _NOTHING = MemoryLog(now_ms=NO_TIME)
-"""The empty log that stands for a partition to which nothing was ever written."""
+"""The empty log that is read for a partition to which nothing was ever written."""
 
 
 KEPT_OFFSET_MAX = 2**62
-"""The highest base offset of a batch that keeps its offset, so that there are offsets left after the
-batch."""
+"""The highest base offset of a batch that is appended with its own offset (see `_kept_offset`), so that
+offsets are left for later batches."""
 
 
 Appended: TypeAlias = "tuple[int, int, int]"
-"""The result of an append: base offset, log-append time (-1 for producers' times), and log start offset.
+"""The result of an append: base offset, log-append time (-1 with CreateTime), and log start offset.
 
 It is a plain tuple, because to create an instance of a class takes four times as long."""
 
 
 class Replication(Protocol):
-    """The replication of a partition: it decides when records are committed, and notifies requests."""
+    """The replication of a partition: it advances the high watermark, and notifies waiting requests."""
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, as of their last fetches."""
+        """The smallest log start offset of the live replicas, according to their last fetches."""
 
     def check_acks(self, acks: int) -> None:
         """Check that enough replicas are in sync for `acks`.
@@ -78,11 +78,11 @@ class Replication(Protocol):
         """Set the high watermark after an append, or after the log was truncated."""
 
     def begun(self) -> None:
-        """Send the raised start offset of the leader's log to waiting followers."""
+        """Notify waiting follower fetches that the leader's log start offset has been raised."""
 
 
 class Partition:
-    """One partition of one topic on one broker. The object itself is the purgatory key of waiting fetches."""
+    """One partition of one topic on one broker. Waiting fetches have the object as their purgatory key."""
 
     __slots__ = (
         "_high_watermark",
@@ -139,7 +139,7 @@ class Partition:
     def become(
         self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
     ) -> None:
-        """Set the leader and the replicas from the cluster's metadata. The leader epoch never goes back."""
+        """Set the leader and the replicas from the cluster's metadata. The leader epoch never decreases."""
         self.leader = leader
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.replicas = replicas
@@ -174,7 +174,7 @@ class Partition:
             raise self._not_leader()
 
     def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
-        """Compare the leader epoch of a request with the partition's; check that this node may serve it.
+        """Check a request's leader epoch, and that this node may serve requests for the partition.
 
         An epoch of -1 is not compared. `any_replica` means that a follower may serve the request, too.
 
@@ -254,7 +254,7 @@ class Partition:
 
     @property
     def open_log(self) -> Log | None:
-        """The log if it is open, else None. A log that was not used since the start needs no maintenance."""
+        """The log if it is open, else None. Maintenance skips logs that are not open."""
         return self._log
 
     @property
@@ -296,19 +296,19 @@ class Partition:
             self.replication.advance(log)
 
     def place_watermarks(self, log: Log, high_watermark: int) -> None:
-        """Set the high watermark, and from it and the open transactions the last stable offset."""
+        """Set the high watermark; derive the last stable offset from it and from the open transactions."""
         self._high_watermark = self._last_stable_offset = high_watermark
         if self._producers is not None and self._producers.open:
             first = next(iter(self._producers.open.values()))
             self._last_stable_offset = min(max(first, log.start_offset), high_watermark)
 
     def cut(self, offset: int) -> None:
-        """Truncate the log to `offset`, with its producer states and leader epochs.
+        """Truncate the log, its producer states and its leader epochs to `offset`.
 
         A batch that contains `offset` is removed as a whole.
 
         Raises:
-            StorageError: the log cannot be cut.
+            StorageError: the log cannot be truncated.
         """
         log = self.log
         log.truncate_to(offset)
@@ -336,9 +336,9 @@ class Partition:
         return self._producers
 
     def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
-        """Return aborted transactions that may have records in `size` bytes from `offset` on.
+        """Return the aborted transactions that may have records in the `size` log bytes from `offset` on.
 
-        They are ordered by their markers' offsets. Raises the same errors as `log`.
+        The transactions are ordered by the offsets of their markers. Raises the same errors as `log`.
         """
         if self._producers is None:
             return []
@@ -404,7 +404,7 @@ class Partition:
         return log is not None and log.flush_is_due
 
     def maintain(self, now_ms: int, uptime_ms: int) -> bool:
-        """Run what is due: flush the log, drop idle producers, save snapshots of the others.
+        """Run the maintenance that is due: flush the log, drop idle producers, save producer snapshots.
 
         `uptime_ms` is the monotonic clock: if the time of day were used and put forward, all producers would
         expire, and their repeated batches would count as new.
@@ -423,11 +423,11 @@ class Partition:
 
     @property
     def producer_count(self) -> int:
-        """The number of producers in memory."""
+        """The number of producers whose state is in memory."""
         return 0 if self._producers is None else len(self._producers)
 
     def forget_idlest_producers(self, most: int) -> None:
-        """Keep `most` producers in memory; drop the idlest ones as if they had expired."""
+        """Drop the idlest producers, as if they had expired, until at most `most` are left in memory."""
         if self._producers is not None:
             self._producers.forget_idlest(most)
 
@@ -489,7 +489,7 @@ class Partition:
         return log.start_offset
 
     def producers(self) -> Producers:
-        """Return the state of the log's producers; read from the log on first use after a start.
+        """Return the states of the log's producers, which the first use after a start reads from the log.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -527,7 +527,7 @@ class Partition:
         return log.leader_epochs.end_of(epoch, log.end_offset) or (epoch, entries[0][1])
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> Slice:
-        """Return replicated batches from `offset` on: whole batches, of which the first may begin below it.
+        """Return whole batches below the high watermark, from the batch that contains `offset` on.
 
         With `committed_only`, batches after the last stable offset are left out.
 
@@ -557,9 +557,10 @@ class Partition:
     ) -> Appended:
         """Append the records of a Produce request for this partition.
 
-        `acks` is that of the request; it matters only for a partition with several replicas.
+        `acks` comes from the request; it matters only for a partition with several replicas.
 
-        `joining` adds the partition to the transaction of transactional batches; without it they are refused.
+        `joining` adds the partition to the transaction of transactional batches; without `joining`,
+        transactional batches are refused.
 
         The header in `records` is patched in place, and the buffer is not kept. `budget` limits decompression
         and checks of records.
@@ -581,7 +582,7 @@ class Partition:
         return self.append_admitted(admitted, now_ms, budget=budget, acks=acks)
 
     def check_appends(self, acks: int) -> None:
-        """Check that this node may append.
+        """Check that this node leads the partition, and that enough replicas are in sync for `acks`.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6); NOT_ENOUGH_REPLICAS (19), acks=all with fewer replicas in
@@ -601,8 +602,8 @@ class Partition:
     ) -> tuple[memoryview, BatchHeader] | None:
         """Validate the records of a Produce request; return the batch to append and its header.
 
-        This is the part of `append` that may take long. It depends on the settings alone, so that any thread
-        may call it. Returns None if there is nothing to append.
+        This is the slow part of `append`. It depends on the topic's settings alone, so that any thread may
+        call it. Returns None if there is nothing to append.
 
         Raises:
             KafkaError: the records are refused, for a reason of `validation`.
@@ -713,13 +714,13 @@ class Partition:
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
         """Return the base offset of a batch that a mirroring tool copies together with its offsets.
 
-        If the tool sends several batches at a time, it counts the offsets between the end of the batch before
-        and this one, and writes the count into the field for the leader epoch, which producers leave at -1.
-        So no batch is appended after one that was refused.
+        A tool that sends several batches at a time writes the gap into the field for the leader epoch, which
+        producers leave at -1. The gap is the number of offsets between the end of the batch before and this
+        batch. So no batch is appended after a batch that was refused.
 
         Raises:
-            KafkaError: INVALID_RECORD (87), the offset lies below the end of the log or beyond the greatest
-                one, or does not match that count.
+            KafkaError: INVALID_RECORD (87), the offset lies below the end of the log or above
+            `KEPT_OFFSET_MAX`, or does not match the gap.
         """
         first_offset, gap = header.base_offset, header.partition_leader_epoch
         if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:
@@ -731,7 +732,7 @@ class Partition:
         return first_offset
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
-        """Return the batch in the format that is stored. Internal topics always have the newest format."""
+        """Return the batch in the broker's storage format; for internal topics always the newest format."""
         return in_older_format(batch, self.config.stored_magic, budget) if self.stores_older else batch
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OlderForm(NamedTuple):
-    """Records as messages of magic 0 or 1, which contain their offsets, beginning at `first_offset`."""
+    """Records converted to messages of magic 0 or 1, whose offsets begin at `first_offset`."""
 
     first_offset: int
     data: bytes | memoryview

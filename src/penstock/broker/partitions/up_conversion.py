@@ -7,7 +7,7 @@ decides (aiokafka sends such batches).
 
 A broker that behaves like Kafka 0.8 or 0.9 accepts magic 1 as well, even within a wrapper of magic 0
 (kafka-node compresses this way), and compressed messages within compressed ones; it stores all of them as
-magic 0, which consumers of that time understand, compressed once.
+magic 0, compressed once, because consumers of that time understand only this.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def batches_of(
 
 
 class _Entries(NamedTuple):
-    """A message set's complete entries: their number, size in bytes, first and newest magic, largest size."""
+    """The complete entries of a message set: number, total bytes, first and highest magic, largest entry."""
 
     entries: int
     size: int
@@ -88,11 +88,11 @@ class _Entries(NamedTuple):
 
 
 def _look_over(records: memoryview, budget: UnpackBudget) -> _Entries | None:
-    """Count the complete entries of a message set; return None if it has none.
+    """Count the complete entries of a message set; return None if there are none.
 
     Raises:
-        CorruptRecordError: an unknown magic, or a length too small for it.
-        UnpackLimitError: there are more entries than `budget` allows, from which nothing is taken.
+        CorruptRecordError: an entry has an unknown magic, or a length too small for its magic.
+        UnpackLimitError: there are more entries than `budget` allows. Nothing is deducted from `budget`.
     """
     count = size = newest = largest = first = 0
     for start, end, magic in split_batches(records):

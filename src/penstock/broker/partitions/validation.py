@@ -1,8 +1,8 @@
 """Validation of a client's batch by its header, its checksum and the topic's settings.
 
-The records in a batch are decoded only if a setting requires that: in a compacted topic (every record
-needs a key), and if the topic is stored in a codec of its own; and if the header contradicts itself.
-All other batches pass as opaque bytes, of which only the first few are compared with the header.
+The records in a batch are decoded only in three cases: in a compacted topic (every record needs a key), if
+the topic has its own `compression.type`, and if the header contradicts itself. All other batches pass as
+opaque bytes, of which only the first few are compared with the header.
 
 Decoding has a budget. Records that do not fit into it raise `UnpackLimitError`.
 
@@ -53,15 +53,15 @@ from penstock.records.format.varint import read_unsigned
 _new = tuple.__new__
 
 _LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
-"""The minimum value of a record's length field, in its zig-zag encoding."""
+"""The minimum of a record's length field, as its zig-zag encoded value."""
 
 _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
 _HEAD_END = HEADER_BYTES + 4
-"""The end of the first four bytes of compressed records, which are mostly those in `_HEADS`."""
+"""The end position of the first four bytes of compressed records, which are usually one of `_HEADS`."""
 
 _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
-"""The error message for a batch refused for its timestamps, as in Apache Kafka. The reasons are in the errors
-of its records."""
+"""The error message for a batch refused for its timestamps, as in Apache Kafka. The response has the
+reasons as record errors."""
 
 BLAMED_MAX = 1_000
 """The maximum number of faulty records that the response for a refused batch lists."""
@@ -80,7 +80,7 @@ _CODECS = {
 class RejectedRecords(KafkaError):
     """A batch is refused because of some of its records.
 
-    `records` has (index in the batch, reason) of each.
+    `records` lists each refused record as (index in the batch, reason).
     """
 
     def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
@@ -89,7 +89,7 @@ class RejectedRecords(KafkaError):
 
 
 class MisshapenRecords(KafkaError):
-    """The records are not one batch of magic 2: they are refused before the partition is looked up."""
+    """The records are not one batch of magic 2. They are refused before the partition is looked up."""
 
 
 def admit_batch(
@@ -137,7 +137,7 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     """Return the one batch of magic 2 that Produce v3 and later must carry for a partition.
 
     Raises:
-        MisshapenRecords: INVALID_RECORD (87) for none, several, or an older magic.
+        MisshapenRecords: INVALID_RECORD (87) for no batch, several batches, or an older magic.
         KafkaError: CORRUPT_MESSAGE (2) for an impossible length; UNSUPPORTED_COMPRESSION_TYPE (76) for
             zstd before version 7.
     """
@@ -216,7 +216,7 @@ def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
 
 
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
-    """Return True if the first bytes after a batch's header can belong to the records that it announces.
+    """Return True if the first bytes after a batch's header can be the records that the header announces.
 
     An uncompressed batch must have room for its records, and the length fields of its first two records must
     lead to the next record, or in a batch of one or two records to the end of the batch. A compressed batch
@@ -255,7 +255,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
 
 
 def _begins_long(batch: memoryview, size: int, count: int) -> bool:
-    """Check like `begins_right`, for uncompressed batches whose first records have 8 KiB or more."""
+    """Check uncompressed batches whose first records have 8 KiB or more, for `begins_right`."""
     position = HEADER_BYTES
     for left in range(count - 1, max(count - 3, -1), -1):
         try:
@@ -369,7 +369,7 @@ def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
 
 
 def _reason_against(time: int, config: TopicConfig, now_ms: int) -> str:
-    """Return the reason why a timestamp is not allowed, or an empty string if it is."""
+    """Return the reason why a timestamp is not allowed, or an empty string if it is allowed."""
     if time - now_ms > config.after_max_ms:
         return f"timestamp {time} is more than {config.after_max_ms} ms ahead of the broker"
     if 0 <= time < now_ms - config.before_max_ms:
@@ -378,7 +378,7 @@ def _reason_against(time: int, config: TopicConfig, now_ms: int) -> str:
 
 
 def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
-    """Return the error for records that exceed `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
+    """Return the error for a batch that is larger than `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
     return error_for(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
@@ -388,9 +388,9 @@ def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
 def bring_in_line(
     batch: memoryview, header: BatchHeader, config: TopicConfig, budget: UnpackBudget | None = None
 ) -> memoryview:
-    """Check that a batch for a compacted topic has keys, and convert a batch to the topic's codec.
+    """Check that records for a compacted topic have keys, and convert a batch to the topic's codec.
 
-    A batch with gaps, which only topics with ``penstock.keep.offsets`` take, is not changed.
+    A batch with gaps, which only topics with ``penstock.keep.offsets`` accept, is not changed.
 
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
@@ -426,7 +426,7 @@ def bring_in_line(
 
 
 def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
-    """Return a batch with `records`, which are uncompressed, compressed with `codec`.
+    """Compress the uncompressed `records` of a batch with `codec`; return the new batch.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE (10).

@@ -1,8 +1,8 @@
-"""Coordinators of groups and transactions, which move with the partitions that their state is in.
+"""Coordinators of groups and transactions, which move with the leaders of their internal partitions.
 
 A node coordinates the groups and ids whose state is in the partitions of `__consumer_offsets` and
-`__transaction_state` that it leads: it reads a partition when it begins to lead it, and drops the state when
-another node does. Coordinators reach partitions and coordinators on other nodes through `Peers`.
+`__transaction_state` that it leads: it reads such a partition when it becomes the leader, and drops the state
+when it stops leading. Coordinators reach partitions and coordinators on other nodes through `Peers`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ APPEND_LOOK_S = 0.5
 
 
 class Peers(Protocol):
-    """The other nodes of the cluster, to which coordinators have access."""
+    """Gives coordinators access to the other nodes of the cluster."""
 
     def reach(self, source: int, target: int) -> Node | None:
-        """Return the node `target`, or None if `source` cannot reach it now."""
+        """Return the node with id `target`, or None if node `source` cannot reach that node now."""
 
 
 class ClusterCoordinators:
-    """The coordinators of one cluster node: they move with partitions, and call other nodes."""
+    """Loads and drops the coordinators' state on one cluster node, and lets them call other nodes."""
 
     marker_retry_s = 0.001, 0.5
     """The seconds from writing a transaction marker to the first check of its replication, and the longest
@@ -61,10 +61,11 @@ class ClusterCoordinators:
         self._member = member
         self._peers = peers
         self._unsure: dict[tuple[str, TopicPartition], tuple[Markers, Commitment]] = {}
-        """Transaction markers that are written but not committed yet, by transactional id and partition."""
-        self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
-        """The partition whose commits a marker waits for, and the waiting call, by transactional id and
+        """Transaction markers that are written but not committed yet. The keys are transactional id and
         partition."""
+        self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
+        """The partition for whose commits a transaction waits, and the waiting call. The keys are
+        transactional id and partition."""
 
     @property
     def not_ready(self) -> str | None:
@@ -74,7 +75,7 @@ class ClusterCoordinators:
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
-        """Let node `other` call `action` once the partition's high watermark or its leader changes."""
+        """Call `action` on node `other`, once, when the partition's high watermark or its leader changes."""
         return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> ClusterCoordinators | None:
@@ -91,7 +92,7 @@ class ClusterCoordinators:
         SharedRequest(self.node, self.reach, request, done).begin()
 
     def reach(self, node_id: int) -> Node | None:
-        """Return a node, this one or another, or None if it cannot be reached now."""
+        """Return the node with this id (also this node itself), or None if it cannot be reached now."""
         there = self._reach(node_id)
         return None if there is None else there.node
 
@@ -143,7 +144,7 @@ class ClusterCoordinators:
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Load or drop the state in partitions of internal topics whose leader has changed."""
+        """Load or drop coordinator state in those internal partitions whose leader has changed."""
         node = self.node
         with node.failures.barrier("replication", "coordinators that move"):
             groups = node.groups_if_used
@@ -170,13 +171,13 @@ class ClusterCoordinators:
                 node.forget_share_states(names)
 
     def quotas_changed(self) -> None:
-        """Enforce the new client quotas."""
+        """Apply changed client quotas on this node."""
         self.node.quotas_changed()
 
     # --- as `Elsewhere` of transactions ------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """Drop the transaction markers of transactional ids that this node does not coordinate any more."""
+        """Drop the pending markers of transactional ids that this node no longer coordinates."""
         known = self.node.transactions.coordinator.registry.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
@@ -184,8 +185,8 @@ class ClusterCoordinators:
     def is_replicated(self, transactional_id: str) -> bool:
         """Return True if a transaction's outcome is replicated.
 
-        If it is not, the transaction's markers are checked again once its partition of `__transaction_state`
-        commits more records.
+        If the outcome is not replicated, the transaction's markers are checked again when its partition of
+        `__transaction_state` commits more records.
         """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
@@ -200,8 +201,8 @@ class ClusterCoordinators:
     def _watch(self, there: ClusterCoordinators, partition: Partition, transactional_id: str) -> None:
         """Check the markers of a transaction again when `partition` commits more records.
 
-        A timer does the same, in case the node `there` stops; this call is for tests whose clock stands
-        still.
+        A timer causes the same check, in case the node `there` stops. This method is for tests whose clock is
+        stopped.
         """
         key = transactional_id, (partition.topic, partition.index)
         known, watch = self._watched.get(key, (None, None))
@@ -212,7 +213,7 @@ class ClusterCoordinators:
             self._watched[key] = partition, watch
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a transaction marker at the partition's leader; return NONE once in-sync replicas have it."""
+        """Write a transaction marker at the partition's leader; return NONE when the ISR has the marker."""
         there = self._reach(partition.leader)
         if there is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -235,17 +236,17 @@ class ClusterCoordinators:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
+        """Return the transaction coordinator of a transactional id, or None if it cannot be reached."""
         there = self.coordinators_of(transactional_id)
         return None if there is None else there.node.transactions
 
     def coordinators_of(self, transactional_id: str) -> ClusterCoordinators | None:
-        """Return the coordinators of the node that coordinates a transactional id; None if unreachable."""
+        """Return the `ClusterCoordinators` of a transactional id's coordinator node; None if unreachable."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
     def commitment_of(self, transactional_id: str) -> Commitment:
-        """Return a `Commitment` of the present state of a transactional id: it shows when that is replicated.
+        """Return a `Commitment` that shows when a transactional id's present state is replicated.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -258,15 +259,16 @@ class ClusterCoordinators:
 
 
 _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""Errors of a node that is becoming the coordinator: it lacks the metadata, or is still loading the state."""
+"""Errors of a node that is about to be the coordinator: it lacks the newest metadata, or is still loading
+the state."""
 
 
 class PartitionsAddition:
     """The addition of partitions to a transaction, whose coordinator may be on any node.
 
-    A partition must not be written to before the coordinator's replicas have stored that it takes part:
-    otherwise the next coordinator would end the transaction without it, and the transaction would stay open
-    there.
+    No record may be written to a partition before the replicas of the coordinator's log have stored that the
+    partition belongs to the transaction. Otherwise, after a failure, the next coordinator would end the
+    transaction without a marker in this partition, where it would stay open.
     """
 
     def __init__(self, here: ClusterCoordinators, transactional_id: str, entrants: Sequence[Entrant]) -> None:
@@ -278,10 +280,10 @@ class PartitionsAddition:
 
     @property
     def is_done(self) -> bool:
-        """Return True if the partitions may be written to.
+        """Return True if records may be written to the partitions.
 
-        Also True if the coordinator refuses, or cannot be reached at first: the write then gets the error. If
-        a coordinator is lost later, its successor is asked.
+        Also True if the coordinator refuses or cannot be reached at first: the write then returns the error.
+        If a coordinator fails later, its successor is used.
 
         Raises:
             StorageError: the coordinator's log cannot be opened.
@@ -300,7 +302,7 @@ class PartitionsAddition:
         return self._asked[1].is_committed
 
     def call_when_done(self, action: Callable[[], None]) -> None:
-        """Call `action` when `is_done` may have changed. Callers need a timer for changes without a call."""
+        """Callers need a timer too, for changes without a call."""
         if self._asked is None:
             return
         there, commitment = self._asked
@@ -315,5 +317,5 @@ class PartitionsAddition:
 
 
 def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
-    """Return True if two markers end the same transaction of the same coordinator with the same result."""
+    """Return True if two markers come from one coordinator and end one transaction with one result."""
     return one is not None and one._replace(partitions=other.partitions) == other

@@ -1,7 +1,7 @@
 """`ClusterMember`: a node's membership in a cluster: it registers, sends heartbeats, follows and leads.
 
-It connects partitions, fetchers and followers with the node's purgatory and clock, and with the transport.
-Only messages and purgatory timers drive it, so that it runs in a simulation as it runs in a server.
+`ClusterMember` connects partitions, fetchers and followers with the node's purgatory and clock, and with the
+transport. Only messages and purgatory timers drive it, so that it runs in simulations too.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ IN_MEMORY_VERSION = 18
 """The version of Fetch between nodes of one process: it has topic ids and `replica_state` (KIP-903)."""
 
 WAKES_ALL = 1 << 40
-"""A size in bytes above the `min_bytes` of any Fetch: `Purgatory.notify` with it ends all waits for a
-partition."""
+"""A size in bytes above the `min_bytes` of any Fetch: passed to `Purgatory.notify`, it ends all waits for
+a partition."""
 
 BEHIND_S = 1.0
 """The seconds until metadata are applied again to partitions where that failed (storage errors)."""
@@ -62,7 +62,7 @@ RETRY_S = 0.2
 
 
 class MemberParts(Protocol):
-    """The parts of a node that its membership uses."""
+    """The interface of a node for its `ClusterMember`."""
 
     purgatory: Purgatory
     failures: Failures
@@ -119,8 +119,8 @@ class ClusterMember:
         self.frozen = False
         """True if a test has stopped this node from fetching from leaders."""
         self.unreplicated: dict[Partition, int] = {}
-        """The log end offset of each internal partition that this node leads and that has uncommitted
-        records."""
+        """A dict from each internal partition that this node leads, if it has uncommitted records, to its
+        log end offset."""
         self.losses = 0
         self.may_stop = False
         self.wants_stop = False
@@ -155,7 +155,7 @@ class ClusterMember:
         self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
-        """Register with the controller; `endpoints` has the advertised host and port by listener name."""
+        """Register with the controller. `endpoints` maps listener names to advertised host and port."""
         self._endpoints = endpoints
         self._register()
         self._alarm(self._heartbeat_s, self._beat)
@@ -194,7 +194,7 @@ class ClusterMember:
         purgatory.notify(partition, WAKES_ALL)
 
     def begun(self, partition: Partition) -> None:
-        """Answer the fetches that wait for a partition, because its log start offset was raised."""
+        """Answer the fetches that wait for a partition, because the partition's log start was raised."""
         self._node.purgatory.notify(partition, WAKES_ALL)
 
     def written(self, partition: Partition) -> None:
@@ -203,7 +203,7 @@ class ClusterMember:
             self.unreplicated[partition] = partition.log.end_offset
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """Return the high watermark that was saved before this start, or 0."""
+        """Return the partition's high watermark saved before this start of the node, or 0."""
         return self.saved.get((partition.topic, partition.index), 0)
 
     def save_high_watermarks(self) -> None:
@@ -283,7 +283,7 @@ class ClusterMember:
             self._refresh(brokers_changed=brokers_changed)
 
     def _refresh(self, *, brokers_changed: bool) -> None:
-        """Follow new leaders, and notify coordinators, after the metadata have changed."""
+        """Fetch from new leaders, and notify coordinators and quotas, after the metadata have changed."""
         publisher = self._publisher
         changed, publisher.changed = publisher.changed, {}
         removed, publisher.removed = publisher.removed, []
@@ -365,7 +365,7 @@ class ClusterMember:
         self._set_turn(fetcher)
 
     def _set_turn(self, fetcher: ReplicaFetcher) -> None:
-        """Set the timer for the next Fetch, or for the time at which a response counts as lost."""
+        """Set the timer for a fetcher's next request, or for the time when the response counts as lost."""
         when = fetcher.next_turn()
         alarm = self._turns.get(fetcher)
         if when is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= when):
@@ -396,13 +396,13 @@ class ClusterMember:
     # --- leading -----------------------------------------------------------------------------------------
 
     def topic_of(self, asked: FetchTopic, version: int) -> Topic:
-        """Return the topic that a follower's request names; raise the same errors as `ClusterState.topic`."""
+        """Return the topic that a follower's request names. Raises the errors of `ClusterState.topic`."""
         if version >= FETCH_TOPIC_IDS_SINCE:
             return self.cluster.topic_by_id(asked.topic_id)
         return self.cluster.topic(asked.topic)
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """Process a follower's fetch: the high watermark may move, and the follower may join the ISR."""
+        """Record a follower's fetch, advance the high watermark, and propose the follower for the ISR."""
         local.look_at_followers()
         self._node.purgatory.notify((local.partition, "fetched"))
         followers = local.followers
@@ -426,7 +426,7 @@ class ClusterMember:
             self._send_proposals()
 
     def _send_proposals(self) -> None:
-        """Send the pending ISR proposals, unless one is in flight or the pause after a failure lasts."""
+        """Send the pending ISR proposals, unless one is in flight or a pause after a failure lasts."""
         now_s = self.monotonic()
         proposal = self._proposals.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if proposal is not None:

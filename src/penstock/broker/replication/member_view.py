@@ -1,4 +1,4 @@
-"""`MemberView`: the cluster as a broker describes it to clients; passes admin requests to the controller."""
+"""`MemberView`: describes the cluster to a broker's clients; passes admin requests to the controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Deciding(Protocol):
-    """The controller methods that admin requests call. The codes of their errors become the responses."""
+    """The controller methods for admin requests. The codes of the errors they raise become the responses."""
 
     def elect(self, topic: str, index: int, kind: ElectionKind) -> list[Message]:
         """Hold an election; return the records to write."""
@@ -37,7 +37,7 @@ class Deciding(Protocol):
 
 
 class Keeping(Protocol):
-    """The parts of the metadata quorum that `MemberView` uses."""
+    """The interface of the metadata quorum for `MemberView`."""
 
     directory_id: bytes
 
@@ -50,14 +50,14 @@ class Keeping(Protocol):
 
 
 class Choosing(Protocol):
-    """Draws one of several brokers; `random.Random` is one."""
+    """A source of random choices; `random.Random` is one."""
 
     def choice(self, brokers: Sequence[LocatedBroker], /) -> LocatedBroker:
-        """Return one of the brokers."""
+        """Return one of the brokers at random."""
 
 
 class MemberView:
-    """The cluster as one node sees it. `commit` writes the records that the controller returns."""
+    """The cluster as one node's metadata show it. `commit` writes records that the controller returns."""
 
     creating_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -87,7 +87,7 @@ class MemberView:
         return [each for each in self.registered(session) if not each.is_fenced]
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return the id of any live broker, as KRaft brokers do: each forwards to the controller."""
+        """Return the id of a random live broker, as KRaft brokers do: all forward to the controller."""
         return self._random.choice(living).id if living else -1
 
     def is_alive(self, broker: int) -> bool:
@@ -95,13 +95,13 @@ class MemberView:
         return self._brokers.is_alive(broker)
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Let the controller hold an election. Raises like `ClusterView.elect`."""
+        """Let the controller hold an election. Raises the same errors as `ClusterView.elect`."""
         self._commit(self._quorum.controller.elect(topic, index, ElectionKind(kind)), now_ms)
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Let the controller begin, replace or cancel a reassignment. Raises like `ClusterView.reassign`."""
+        """Let the controller begin, replace or cancel a reassignment. Errors: see `ClusterView.reassign`."""
         self._commit(self._quorum.controller.reassign(topic, index, target, same_size=same_size), now_ms)
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:

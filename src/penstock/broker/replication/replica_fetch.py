@@ -1,7 +1,7 @@
 """The leader's half of replication: it answers the Fetch requests of followers. Without I/O.
 
-The leader records a follower's progress once, when the request arrives. When a delayed request is processed
-again after its wait, the leader only reads the log again.
+The leader records a follower's progress once, when the request arrives. If the request waits for records, the
+leader only reads the log again afterwards.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class Serving(Protocol):
-    """The parts of a node that are needed to answer followers."""
+    """The interface of a node for answering the fetches of followers."""
 
     brokers: BrokerStates
     throttle: ReplicationThrottle
-    """The leader side's replication quota (KIP-73), which limits followers that are not in sync."""
+    """The replication quota of the leader side (KIP-73); it limits followers that are not in sync."""
 
     def monotonic(self) -> float:
         """Return the node's monotonic clock in seconds."""
@@ -46,7 +46,7 @@ class Serving(Protocol):
         """
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """Process a follower's fetch: the high watermark may move, and the follower may join the ISR."""
+        """Record a follower's fetch, advance the high watermark, and propose the follower for the ISR."""
 
 
 def follower_of(request: FetchRequest) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def follower_of(request: FetchRequest) -> tuple[int, int]:
 def serve(
     request: FetchRequest, version: int, node: Serving, *, arrives: bool = True
 ) -> FetchResponse | Wait:
-    """Return the response to a follower's Fetch, or a `Wait` until there are enough records for it.
+    """Return the response to a follower's Fetch, or a `Wait` until the log has enough records.
 
     `arrives` is False for a request that is processed again after a wait.
     """
@@ -79,7 +79,7 @@ def serve(
 
 
 class _Reader:
-    """One pass over the partitions of a follower's request."""
+    """Reads the partitions of a follower's Fetch request and collects the response."""
 
     def __init__(
         self, replica: int, broker_epoch: int, max_bytes: int, version: int, node: Serving, arrives: bool

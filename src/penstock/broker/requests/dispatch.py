@@ -1,10 +1,10 @@
-"""From a request frame to the pieces of its response: find the route, decode, call the handler, encode.
+"""From a request frame to its response: find the handler, decode the request, call it, encode the result.
 
 A handler is a plain function of a request and a `Context`. It returns the response; or None, if the
 protocol has none (Produce with acks=0); or a `Wait`, and is called again later. `penstock.broker.handlers`
 has the table of handlers.
 
-Works on frames, independent of sockets: a connection passes bytes in and gets pieces to send.
+The module does not use sockets: a connection passes a frame, and gets the parts of the response to send.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 _KEY_AND_VERSION = Struct(">hh")
 
 PLAIN_REQUEST_BYTES_MAX = 4 << 20
-"""The largest request in bytes, except for Produce. Millions of small entries would become large objects."""
+"""The maximum bytes of a request other than Produce. Millions of small entries would become large objects."""
 
 WEIGHED_REQUEST_BYTES = 64 << 10
-"""The size in bytes above which the entries of a request are counted before they become objects."""
+"""The size in bytes above which the array elements of a request are counted before it is decoded."""
 
 WEIGHED_PRODUCE_BYTES = 1 << 20
-"""The size in bytes above which a Produce request must consist mostly of records, which is checked first."""
+"""The size in bytes above which a Produce request is decoded only if it consists mostly of records."""
 
 BESIDE_RECORDS_BYTES_MAX = 256 << 10
-"""The most bytes of a large Produce request that are not records: the names of thousands of topics."""
+"""The maximum bytes of a large Produce request that are not records; the names of thousands of topics fit."""
 
 
 class Dispatching(Parts, Protocol):
-    """The parts of a broker that dispatch needs."""
+    """The attributes of a broker that dispatch uses."""
 
     router: Router
     profile: Profile | None
@@ -48,7 +48,7 @@ class Dispatching(Parts, Protocol):
 
 
 class Unanswered:
-    """A request that waits for an event or a deadline. `run` calls its handler again."""
+    """A request that waits for an event or a deadline, after which `run` calls its handler again."""
 
     __slots__ = ("_context", "_correlation_id", "_request", "_route", "frame_bytes", "wait")
 
@@ -69,7 +69,7 @@ class Unanswered:
         """The size in bytes of the request's frame if the request is kept in memory; otherwise 0."""
 
     def run(self) -> list[Piece] | Unanswered | None:
-        """Call the handler again; return and raise the same as `answer`."""
+        """Call the handler again. Returns and raises the same as `answer`."""
         route, later, context = self._route, self.wait.answer, self._context
         context.version = route.version
         response = route.handle(self._request, context) if later is None else later()
@@ -80,7 +80,7 @@ class Unanswered:
 
 
 class LateRefusal(Unanswered):
-    """A request that is refused after a delay: the connection is closed then."""
+    """A refused request whose connection is answered and closed after a delay, such as a failed login."""
 
     __slots__ = ("_end",)
 
@@ -97,8 +97,8 @@ class LateRefusal(Unanswered):
 def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Unanswered | None:
     """Answer the request in `frame` (without its size field).
 
-    Return the pieces of the framed response; None if the protocol has no response; or an `Unanswered` if the
-    request has to wait. `frame` is not needed any more afterwards.
+    Return the parts of the framed response; None if the protocol has no response; or an `Unanswered` if the
+    request has to wait. The caller may reuse the memory of `frame` afterwards.
 
     Raises:
         CloseConnection: the request cannot be parsed, is not offered, or its handler raised it.
@@ -135,12 +135,12 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
 def _read_large(
     frame: memoryview, position: int, header: RequestHeader, route: VersionedRoute, node: Dispatching
 ) -> Any:
-    """Decode a request that may have very many entries, which are counted before they become objects.
+    """Decode a large request; first count its array elements, since there may be very many.
 
     A Produce request of usual size is decoded without counting: most of its bytes are records.
 
     Raises:
-        CloseConnection: the request has too many bytes beside its records, or too many entries.
+        CloseConnection: the request has too many bytes that are not records, or too many elements.
         DecodeError: the request cannot be decoded.
     """
     from penstock.broker.requests.request_limits import (  # few requests are so large
@@ -190,7 +190,7 @@ def _answer_unsupported(
 def call(
     request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Answer a decoded request; return and raise the same as `answer`."""
+    """Answer a decoded request. Returns and raises the same as `answer`."""
     context.version = route.version
     return encode_outcome(route.handle(request, context), request, route, correlation_id, context)
 

@@ -1,8 +1,8 @@
-"""Release profiles: they make this broker behave as a given release of Apache Kafka did.
+"""Release profiles, which make this broker behave like a given release of Apache Kafka.
 
-A profile narrows APIs and versions to those of the release, and has the legacy behaviour that API versions
-do not show: no ApiVersions, the stored message format, the error for a topic that is just being created, the
-error codes that existed. Handlers ask the profile where they need to.
+A profile restricts APIs and versions to those of the release. It also describes legacy behaviour that does
+not depend on API versions: no ApiVersions, the stored message format, the error for a topic that is being
+created, the error codes that existed. Handlers read the profile for these.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 9), 21),
     ((4, 0), 25),
 )
-"""Pairs of a release and its level of `metadata.version`, which holds until the next pair."""
+"""Pairs of a release and its level of `metadata.version`, which also applies to later releases up to the
+next pair."""
 
 
 class Profile:
     """The behaviour of one release of Apache Kafka.
 
     Raises:
-        ConfigError: there is no such release.
+        ConfigError: Apache Kafka has no such release.
     """
 
     def __init__(self, version: str) -> None:
@@ -88,7 +89,7 @@ class Profile:
         return self._release.name
 
     def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
-        """Return the routes of the APIs that the release has, in the versions that it can parse."""
+        """Return the routes (APIs with handlers) that the release has, in the versions that it can parse."""
         found = {}
         offered = self._release.api_versions(receiver=True)
         for key, route in known.items():
@@ -102,9 +103,9 @@ class Profile:
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
-        """Return the version ranges that ApiVersions lists, by API key: those of the release.
+        """Return the release's version ranges for the ApiVersions response, by API key.
 
-        The highest version is the highest supported one, if the release has a higher one.
+        If the release has a higher version than this broker, this broker's highest version is listed.
         """
         offered = self._release.api_versions(receiver=True)
         return {
@@ -113,7 +114,7 @@ class Profile:
         }
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return a route whose responses carry only error codes that the release has."""
+        """Wrap a route so that its responses have only error codes that existed in the release."""
         handle = route.handle
 
         def translate(response: Message | None) -> Message | None:
@@ -144,7 +145,7 @@ class Profile:
         return code
 
     def version_of(self, route: Route, version: int) -> int:
-        """Return the version in which a request is decoded; some releases ignore the header's version."""
+        """Return the version with which to decode a request; some releases ignore the header's version."""
         if self.ignores_versions:
             return min(max(version, route.min_version), route.max_version)
         return version

@@ -1,12 +1,11 @@
-"""A thread for work that would hold up the event loop; the loop answers the request afterwards.
+"""A thread for work that would hold up the event loop, which answers the request afterwards.
 
-Decompressing and checking records is such work. A handler tries with a small budget
-(`inline_budget`); if that is not enough, it copies the bytes, has the work done here, and returns the
-`Wait` that `answer_later` returns. There is one thread, so that one request at a time takes the memory of
-its budget. Requests of one connection keep their order, since a connection has one in progress at a time.
+Decompressing and checking records is such work. A handler first tries with a small budget (`inline_budget`).
+If the budget is not enough, the handler copies the bytes, passes the work to `answer_later`, and returns the
+resulting `Wait`. There is one thread, so that one request at a time takes the memory of its budget. Requests
+of one connection keep their order, since a connection has one in progress at a time.
 
-The thread pauses every millisecond or so, so that the event loop gets its turns: Python runs one thread at a
-time.
+The thread pauses every millisecond or so, so that the event loop can run: Python runs one thread at a time.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ if TYPE_CHECKING:
     from penstock.records.compression.codecs import UnpackLimits
 
 INLINE_BYTES = 256 << 10
-"""The most bytes that one request may decompress on the event loop: about a millisecond."""
+"""The maximum bytes that one request may decompress on the event loop: about a millisecond."""
 
 INLINE_RECORDS = 2_000
-"""The most decompressed records that one request may read on the event loop: some milliseconds."""
+"""The maximum number of decompressed records that one request may read on the event loop: some
+milliseconds."""
 
 QUEUED_BYTES_MAX = 32 << 20
-"""The most bytes of requests that wait for the thread. Beyond it, requests get a retriable error."""
+"""The maximum bytes of requests that wait for the thread. Beyond that, requests get a retriable error."""
 
 PATIENCE_S = 3600
-"""Deadline of requests that wait for the thread, in seconds: longer than any work takes."""
+"""The seconds that a request may wait for the thread: longer than any work takes."""
 
 
 E = TypeVar("E", bound=BaseException)
@@ -43,8 +43,9 @@ E = TypeVar("E", bound=BaseException)
 def to_be_raised_later(error: E) -> E:
     """Remove traceback, context and cause of an exception, and return it.
 
-    Frames of a traceback hold what was decompressed, and often the object that keeps the exception: such a
-    reference cycle keeps hundreds of megabytes until the garbage collector runs, which may take long.
+    The frames of a traceback refer to decompressed data, and often to the object that refers to the
+    exception. Such a reference cycle keeps hundreds of megabytes in memory until the garbage collector runs,
+    which may take long.
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
@@ -75,7 +76,7 @@ class SideThread:
         self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return True if jobs with `size_bytes` more may wait. A single job always may."""
+        """Return True if another job with `size_bytes` may wait. A single job may have any size."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> SideJob:
@@ -113,7 +114,7 @@ class SideThread:
 
 
 class UsesSideThread(Parts, Protocol):
-    """The parts of a broker that `full_budget` and `answer_later` need."""
+    """The attributes of a broker that `full_budget` and `answer_later` use."""
 
     unpack_limits: UnpackLimits
 
@@ -121,9 +122,9 @@ class UsesSideThread(Parts, Protocol):
 
 
 def inline_budget(context: Context[Parts]) -> UnpackBudget:
-    """Return the budget for what the request in progress may decompress on the event loop.
+    """Return the budget for decompression on the event loop by the request in progress.
 
-    All partitions of the request share it, and so do requests that arrived together.
+    All partitions of the request share the budget, and so do requests that arrived together.
     """
     known = context.inline
     if known is None or known[0] != context.arrived:
@@ -132,7 +133,7 @@ def inline_budget(context: Context[Parts]) -> UnpackBudget:
 
 
 def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
-    """Return the budget for what one request may decompress in the thread.
+    """Return the budget for decompression in the thread by one request.
 
     Its limits are `penstock.unpack.max.bytes` and `penstock.unpack.max.records`.
     """
@@ -145,10 +146,11 @@ def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
 def answer_later(
     context: Context[UsesSideThread], work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
 ) -> Any:
-    """Run `work` in the thread, then answer the request with what `answer` returns.
+    """Run `work` in the thread, then answer the request with the result of `answer`.
 
     `answer` runs in the broker's thread and may start more work. In a node without a server, there is no
-    thread: `work` and `answer` run at once. An exception in `work` is raised instead of the call of `answer`.
+    thread: `work` and `answer` run at once. If `work` raises an exception, it is raised again and `answer` is
+    not called.
     """
     thread = context.node.side_thread()
     if thread is None:
@@ -168,8 +170,8 @@ def answer_later(
 def _trim_heap() -> None:
     """Release free pages of the heap to the operating system, if the C library can (glibc).
 
-    glibc keeps freed blocks of up to 32 MiB for the next allocation of their size: without this call, what
-    was decompressed once would count as the broker's memory for ever.
+    glibc keeps freed blocks of up to 32 MiB for the next allocation of their size: without this call, memory
+    that decompression used once would stay with the broker permanently.
     """
     import ctypes  # few brokers ever unpack that much
 

@@ -1,8 +1,8 @@
 """Checks of bearer tokens: JWTs signed with the keys that an identity provider publishes.
 
-A token without a signature is never accepted here. `penstock.broker.security.unsecured_tokens` accepts such
-tokens where settings ask for them by name. Keys come from a file or by https, and are read again when they
-may have changed; the event loop does not wait for that.
+This module never accepts a token without a signature. `penstock.broker.security.unsecured_tokens` accepts
+such tokens if settings explicitly request this. Keys come from a file or by https. They are read again when
+they may have changed, without blocking the event loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 TOKEN_CHARACTERS_MAX = 32 << 10
-"""The longest token that is read."""
+"""The most characters of a token; longer tokens are refused."""
 
 KEYS_BYTES_MAX = 1 << 20
 """The largest key set that is read from an identity provider's response or from a file, in bytes."""
@@ -37,7 +37,7 @@ FETCH_TIMEOUT_S = 10.0
 """The time in which an identity provider must return its keys, in seconds."""
 
 REFRESH_PAUSE_S = 60.0
-"""The least seconds between two reads of the keys because of unknown key ids: clients choose the ids."""
+"""The least seconds between two reads of the keys because of unknown key ids, which clients choose."""
 
 ALGORITHMS = {
     "RS256": ("RSA", "SHA256"),
@@ -46,11 +46,11 @@ ALGORITHMS = {
     "ES256": ("EC", "SHA256"),
     "ES384": ("EC", "SHA384"),
 }
-"""Algorithms of signatures that are accepted, each with the type of its keys and its hash."""
+"""Algorithms of signatures that are accepted, each with the key type and the hash function."""
 
 
 SURROGATES = re.compile("[\ud800-\udfff]")
-"""Surrogate code points: JSON can contain one without its pair, but UTF-8 cannot encode it."""
+"""A pattern for surrogate code points: JSON can contain a single one, which UTF-8 cannot encode."""
 
 
 class GoodToken(NamedTuple):
@@ -61,11 +61,11 @@ class GoodToken(NamedTuple):
 
 
 class TokenError(PenstockError):
-    """A token is malformed, not signed by the provider, not for this broker, or not valid now."""
+    """Raised for a token that is malformed, wrongly signed, not for this broker, or not valid now."""
 
 
 class TokenClaims(NamedTuple):
-    """The claims that a token must have to be accepted. Times are in seconds."""
+    """The claims that a listener requires in a token. Times are in seconds."""
 
     subject_claim: str
     issuer: str | None
@@ -100,7 +100,7 @@ def principal_of(claims: Mapping[str, Any], claim: str) -> str:
     """Return the principal that a claim names.
 
     Raises:
-        TokenError: the claim is missing, blank, no text, or a text that UTF-8 cannot encode.
+        TokenError: the claim is missing, blank, not a string, or a string that UTF-8 cannot encode.
     """
     subject = claims.get(claim)
     if not isinstance(subject, str) or not subject.strip() or SURROGATES.search(subject):
@@ -137,7 +137,7 @@ class Keys:
         self._read_at = self._monotonic()
 
     def find(self, key_id: str | None, kind: str) -> list[Any]:
-        """Return the keys that may have signed a token: the one with its key id, or all of type `kind`."""
+        """Return the keys that may have signed a token: the key with its key id, or all of type `kind`."""
         age_s = self._monotonic() - self._read_at
         if age_s > self._refresh_s or (key_id not in (None, *self._keys) and age_s > REFRESH_PAUSE_S):
             self._begin_reading()
@@ -162,10 +162,10 @@ class Keys:
 
 
 def _parse_keys(text: str) -> dict[str, tuple[str, Any]]:
-    """Return the public keys in a JSON Web Key Set by their ids, each with its type.
+    """Return a dict from key id to type and public key for the keys in a JSON Web Key Set.
 
     Raises:
-        ValueError: there is no key that can be used.
+        ValueError: the set has no usable key.
     """
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -197,7 +197,8 @@ def jwt_parts(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the header and the claims of a JWT, without a check of its signature.
 
     Raises:
-        TokenError: the text is too long, has not three parts, or its parts are not JSON objects in base64.
+        TokenError: the text is too long, does not have three parts, or header and claims are not JSON objects
+        in base64.
     """
     parts = text.split(".")
     if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3:
@@ -262,7 +263,7 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
     """Return a function that checks the tokens of a listener.
 
     Raises:
-        ConfigError: the settings name no keys to check signatures with, or the keys cannot be read.
+        ConfigError: the settings name no source of keys for signatures, or the keys cannot be read.
         MissingDependencyError: `cryptography` is not installed.
     """
     url = settings.text(JWKS_URL, "OAUTHBEARER")
@@ -305,7 +306,7 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
 
 
 def _reader_of(url: str) -> Callable[[], str]:
-    """Return a function that reads a key set from a file or by https; http, open to forgery, is refused."""
+    """Return a function that reads a key set from a file or by https; refuse http, which can be forged."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)

@@ -58,23 +58,23 @@ class SecurityImage:
 
     def __init__(self) -> None:
         self.acls: dict[bytes, Acl] = {}
-        """ACL entries by the id in their metadata record."""
+        """A dict from the id in its metadata record to the ACL entry."""
         self.unenforceable_acls: dict[bytes, Acl] = {}
         """ACL entries of a later release, whose operation is unknown: they allow nothing, and are kept."""
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
-        """Credentials by user name and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+        """SCRAM credentials by user name and mechanism code (1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512)."""
         self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
         """The number of credentials of each shape (salt length, salt form, iterations), by mechanism code."""
         self.tokens: dict[str, DelegationToken] = {}
-        """Delegation tokens by token id."""
+        """A dict from token id to delegation token."""
         self.tokens_made: Counter[str] = Counter()
-        """The number of existing tokens that each principal has requested."""
+        """A count of the existing delegation tokens that each principal has requested."""
         self.token_codes: TokenCodes | None = None
         """The HMACs of all tokens; None until `keep_codes` is called with the broker's secret."""
         self._authorizer: Authorizer | None = None
 
     def keep_codes(self, secret: Secret) -> TokenCodes:
-        """Compute the HMACs of all tokens, and from now on those of new tokens; return them."""
+        """Compute the HMACs of all tokens, return them, and from now on compute those of new tokens, too."""
         from penstock.security.token_codes import TokenCodes
 
         codes = self.token_codes = TokenCodes(secret, self.tokens)

@@ -18,7 +18,7 @@ class AckType(IntEnum):
     """A member's acknowledgement of a record. The numbers are those of the protocol."""
 
     GAP = 0
-    """There is no record at the offset, or none for applications."""
+    """The offset has no record, or none that is passed to applications."""
     ACCEPT = 1
     RELEASE = 2
     REJECT = 3
@@ -27,7 +27,7 @@ class AckType(IntEnum):
 
 
 class AckBatch(Protocol):
-    """A batch of acknowledgements in a ShareFetch or ShareAcknowledge request."""
+    """An acknowledgement batch in a ShareFetch or ShareAcknowledge request."""
 
     first_offset: int
     last_offset: int
@@ -43,13 +43,13 @@ class Acknowledged(NamedTuple):
 
 
 def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Acknowledged]:
-    """Return the ranges that the batches of one partition acknowledge.
+    """Return the offset ranges, each of one type, that one partition's acknowledgement batches contain.
 
-    `with_renewals` is the request's flag `is_renew_ack`; without it, the type RENEW is not allowed.
+    `with_renewals` is the request's flag `is_renew_ack`; if it is False, the type RENEW is not allowed.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed here, or the number
-            of types is neither 1 nor that of the offsets.
+        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed, or the number of
+        types is neither 1 nor the number of offsets.
     """
     highest = AckType.RENEW if with_renewals else AckType.REJECT
     found: list[Acknowledged] = []

@@ -1,4 +1,4 @@
-"""The acknowledgements of one request: processed by partition, and answered once they are stored."""
+"""The acknowledgements of one request: processed for each partition, and answered when all are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.broker.sharing.share_partition import DeliveryChange
 
 PATIENCE_S = 15.0
-"""The most seconds for which a response waits until its acknowledgements are stored."""
+"""The maximum seconds that a response waits until its acknowledgements are stored."""
 
 
 class _Begun(NamedTuple):
@@ -26,10 +26,10 @@ class _Begun(NamedTuple):
 
 
 class Acknowledging:
-    """A member's acknowledgements in one request.
+    """Processes a member's acknowledgements in one request, and collects their error codes.
 
-    `may_read` returns True if the member may read the topic with a name. `with_renewals` is the request's
-    flag `is_renew_ack`.
+    `may_read` takes a topic name and returns True if the member may read the topic. `with_renewals` is the
+    request's flag `is_renew_ack`.
     """
 
     def __init__(
@@ -48,12 +48,13 @@ class Acknowledging:
         self._with_renewals = with_renewals
         self._begun: dict[TopicIdPartition, _Begun] = {}
         self.codes: dict[TopicIdPartition, int] = {}
-        """The error code of each partition in the request; 0 as long as there is no error."""
+        """A dict from each partition in the request to its error code; 0 as long as there is no error."""
         self.deadline = now + PATIENCE_S
-        """The time, in seconds, at which acknowledgements that are not stored get REQUEST_TIMED_OUT (7)."""
+        """The monotonic time in seconds at which acknowledgements that are not stored get
+        REQUEST_TIMED_OUT (7)."""
 
     def begin(self, partition: TopicIdPartition, batches: Sequence[AckBatch]) -> None:
-        """Begin the acknowledgements for one partition, which are accepted or refused as a whole."""
+        """Begin the acknowledgements for one partition. They are accepted or refused as a whole."""
         if self.codes.get(partition) or partition in self._begun:
             # Named twice in one request: what it says is not clear, and the first is under way.
             self.codes[partition] = self.codes[partition] or ErrorCode.INVALID_REQUEST
@@ -77,7 +78,7 @@ class Acknowledging:
             self._begun[partition] = _Begun(led, change)
 
     def settle(self, now: float) -> bool:
-        """Collect the results of stored acknowledgements; return True if all have a result."""
+        """Collect the results of storing the acknowledgements; return True if every one has a result."""
         for partition, (_, change) in list(self._begun.items()):
             if change.settled:
                 self.codes[partition] = change.error_code
@@ -90,5 +91,5 @@ class Acknowledging:
 
     @property
     def keys(self) -> list[LedPartition]:
-        """The share partitions whose notifications the request waits for in the purgatory."""
+        """The share partitions that the request waits for, as purgatory keys."""
         return [led for led, _ in self._begun.values()]

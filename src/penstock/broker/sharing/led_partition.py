@@ -1,8 +1,8 @@
-"""A share partition at the leader of its partition: connected to its log, stored state and waiting requests.
+"""A share partition on the leader of its partition, with log, stored state and waiting requests.
 
-The state is read from the share coordinator once. It is valid as long as this node leads the partition in
-that leader epoch, and the share coordinator does not fence it. When it becomes invalid, waiting requests get
-an error, and the next request reads the state again.
+The state is read from the share coordinator once. The state is valid as long as this node leads the partition
+in that leader epoch, and the share coordinator does not fence the node. When the state becomes invalid,
+waiting requests get an error, and the next request reads the state again.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 
 WAKES_ALL = 1 << 40
-"""The size, in bytes, in a notification that wakes all waiting fetches: more than any `min_bytes`."""
+"""A size in bytes above any `min_bytes`: a purgatory notification with it wakes all waiting fetches."""
 
 RETRY_S = 0.2
 """The delay, in seconds, before a request to an unavailable share coordinator is repeated."""
 
 LED_BYTES, RUN_BYTES = 1200, 200
-"""The approximate memory in bytes of a share partition, and of each run of offsets in it."""
+"""The approximate memory in bytes of a share partition, and of each run of offsets (consecutive offsets in
+one state) in it."""
 
 INLINE_BYTES, INLINE_RECORDS = 64 << 10, 2000
-"""The most bytes and records that are unpacked to find the first record at or after a timestamp.
+"""The maximum bytes and records that are decompressed to find the first record at or after a timestamp.
 
 If a batch exceeds this, its first offset is used.
 """
@@ -52,7 +53,7 @@ _AGAIN = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""The errors of a share coordinator after which the same request may succeed later."""
+"""The errors of a share coordinator that are temporary: the same request may succeed later."""
 
 _FENCED = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -61,7 +62,8 @@ _FENCED = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The errors of a share coordinator that invalidate the state in memory, each with the error for clients."""
+"""A dict from the share coordinator's errors that invalidate the state in memory to the errors for
+clients."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -73,17 +75,17 @@ class SharePartitionKey(NamedTuple):
 
 
 class LedPartitionHost(DeadLetterHost, Protocol):
-    """The parts of the broker and of the share service that a share partition needs."""
+    """The interface of the broker for a share partition."""
 
     @property
     def share_persister(self) -> SharePersister | None: ...
 
 
 class LedPartition:
-    """One share partition at its leader, for which requests can wait in the purgatory.
+    """One share partition on its leader: acquires and acknowledges records, and stores the changes.
 
-    `settings` returns the group's settings, `set_timer` schedules its timer, `ended` is called when the
-    object becomes invalid.
+    Requests that wait for it have the object as purgatory key. `settings` returns the group's settings,
+    `set_timer` sets the timer for locks, and `ended` is called when the object becomes invalid.
     """
 
     def __init__(
@@ -101,9 +103,9 @@ class LedPartition:
         self.share: SharePartition | None = None
         """The records in flight; None until the stored state has been read."""
         self.error_code = 0
-        """The error because of which this object is invalid; 0 as long as it is valid."""
+        """The error code that made this object invalid; 0 as long as the object is valid."""
         self.members: set[str] = set()
-        """The ids of members whose sessions fetch from it."""
+        """The ids of the members whose share sessions contain this partition."""
         self.used_s = host.clock.monotonic()
         self._host = host
         self._settings = settings
@@ -121,7 +123,7 @@ class LedPartition:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the share partition uses."""
+        """Return the approximate memory of this share partition in bytes."""
         letters = 0 if self._letters is None else self._letters.size_bytes
         return LED_BYTES + letters + (RUN_BYTES * len(self.share.window.runs) if self.share else 0)
 
@@ -138,7 +140,7 @@ class LedPartition:
 
     @property
     def may_be_dropped(self) -> bool:
-        """Return True if dropping it loses nothing: no lock is held, and its start offset is stored."""
+        """Return True if this object can be dropped: no lock or change is pending, and state is stored."""
         share = self.share
         return share is not None and share.written_start >= 0 and not share.is_held()
 
@@ -147,7 +149,7 @@ class LedPartition:
         self._host.purgatory.notify(self, WAKES_ALL)
 
     def end(self, code: int) -> None:
-        """Become invalid, and answer waiting requests with the error `code`."""
+        """Make this object invalid, and answer waiting requests with the error `code`."""
         if self.error_code:
             return
         self.error_code = code
@@ -248,7 +250,7 @@ class LedPartition:
         self.wake()
 
     def _first_offset(self) -> int:
-        """Return the start offset of a group without a stored one, by `share.auto.offset.reset`.
+        """Return the start offset for a group that has none stored, following `share.auto.offset.reset`.
 
         Raises:
             KafkaError, StorageError: the log cannot be read.
@@ -293,7 +295,7 @@ class LedPartition:
         return count
 
     def acquired(self) -> None:
-        """Store archived gaps and set the timer for locks, after records have been acquired."""
+        """After an acquisition, store the offsets that were archived as gaps, and set the timer for locks."""
         self.store()
 
     def _fire(self, now: float) -> None:

@@ -1,8 +1,8 @@
-"""The interface to the share coordinator, on this or another node, which stores states of share partitions.
+"""The interface to the share coordinator, which stores states of share partitions on this or another node.
 
 The leader of a partition reads the state when a share group first fetches from it, and writes the delivery
-states of records before it responds. Both calls are answered later, since the coordinator may be another
-node, and responds only after its replicas have the state.
+states of records before it responds. Both calls are answered later: the coordinator may be another node, and
+it responds only after its replicas have the state.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 
 ReadDone: TypeAlias = "Callable[[ReadShareGroupStateResponse], None]"
-"""Called once with the answer to a read."""
+"""A callback, called once, with the response to `SharePersister.read_state`."""
 
 WriteDone: TypeAlias = "Callable[[WriteShareGroupStateResponse], None]"
-"""Called once with the answer to a write."""
+"""A callback, called once, with the response to `SharePersister.write_state`."""
 
 
 class SharePersister(Protocol):
@@ -32,22 +32,22 @@ class SharePersister(Protocol):
     within `share.coordinator.write.timeout.ms`. A response has the topics and partitions of its request, in
     the same order.
 
-    Error codes that the caller distinguishes: NOT_COORDINATOR (16), COORDINATOR_NOT_AVAILABLE (15) and
-    COORDINATOR_LOAD_IN_PROGRESS (14), which can be retried; FENCED_LEADER_EPOCH (74), another node leads
-    the partition; FENCED_STATE_EPOCH (124), the state was reset; INVALID_REQUEST (42), the group
-    has no state of the partition; GROUP_ID_NOT_FOUND (69), UNKNOWN_TOPIC_OR_PARTITION (3). After any of
-    the last five, the leader drops its state of the share partition, and reads it again.
+    These are the error codes that the caller distinguishes: NOT_COORDINATOR (16), COORDINATOR_NOT_AVAILABLE
+    (15) and COORDINATOR_LOAD_IN_PROGRESS (14), which can be retried; FENCED_LEADER_EPOCH (74), another node
+    leads the partition; FENCED_STATE_EPOCH (124), the state was reset; INVALID_REQUEST (42), the group has no
+    state of the partition; GROUP_ID_NOT_FOUND (69), UNKNOWN_TOPIC_OR_PARTITION (3). After any of the last
+    five, the leader drops its state of the share partition, and reads it again.
     """
 
     def read_state(self, request: ReadShareGroupStateRequest, done: ReadDone) -> None:
         """Send ReadShareGroupState (84): read state epoch, start offset and batches of share partitions.
 
-        The leader epoch in the request fences later writes of earlier leaders.
+        The leader epoch in the request fences earlier leaders: their later writes fail.
         """
 
     def write_state(self, request: WriteShareGroupStateRequest, done: WriteDone) -> None:
         """Send WriteShareGroupState (85, version 1): add new delivery states of records to the stored state.
 
-        `done` gets NONE (0) for durable states: they are in the log of the topic of states, and the in-sync
-        replicas have them.
+        `done` gets NONE (0) when the states are durable: in the log of `__share_group_state`, on all in-sync
+        replicas.
         """

@@ -1,4 +1,4 @@
-"""Reads a partition for a share group: batches of its log by their headers, and the bytes to return.
+"""Reads a partition for a share group: finds batches by their headers, and returns their bytes.
 
 Records are not decoded. A whole batch is returned if any of its records is acquired; clients ignore the
 others.
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from penstock.broker.sharing.settings import SharingSettings
 
 CHUNK_BYTES = 256 << 10
-"""The most bytes of a partition that are read at a time, unless the first batch is larger."""
+"""The maximum bytes of a partition that are read at a time, unless the first batch is larger."""
 
 CHUNKS_MAX = 256
-"""The most chunks that one request reads of a partition, since it may find nothing to acquire in them."""
+"""The maximum number of chunks of a partition that one request reads, since many may have nothing to
+acquire."""
 
 _PRODUCER_ID = Struct(">q")
 
 
 class LogChunk:
-    """Consecutive batches of the log, whose headers are read only as `batches` is iterated.
+    """Consecutive batches of the log. Iterating over `batches` reads their headers one by one.
 
-    A member often takes a few records of a chunk that has thousands of batches.
+    The headers are read lazily, because a member often takes only the first of thousands of batches.
     """
 
     def __init__(self, data: memoryview, read_from: int, aborted: Sequence[AbortedTransaction]) -> None:
@@ -41,7 +42,7 @@ class LogChunk:
         self._read_from = read_from
         self._aborted = aborted
         self.found: list[tuple[FoundBatch, int, int]] = []
-        """The batches that were read, each with the positions in `data` at which it begins and ends."""
+        """The batches that were read, each with its start and end positions in `data`."""
 
     @property
     def next_offset(self) -> int:
@@ -52,7 +53,7 @@ class LogChunk:
         """Yield the batches; end before a damaged one, unless it is the first.
 
         Raises:
-            CorruptRecordError: the log is damaged where the chunk begins.
+            CorruptRecordError: the log is damaged at the start of the chunk.
         """
         data, found = self.data, self.found
         try:
@@ -78,7 +79,7 @@ class LogChunk:
         )
 
     def pieces(self, acquired: Sequence[Acquired]) -> list[memoryview]:
-        """Return the bytes of the batches that have acquired records; adjacent batches are one piece."""
+        """Return the bytes of the batches that have acquired records; adjacent batches form one slice."""
         pieces: list[tuple[int, int]] = []
         ranges = iter(acquired)
         current = next(ranges, None)
@@ -111,7 +112,7 @@ def read_chunk(
     committed_only: bool,
     at_least_one: bool = True,
 ) -> LogChunk | None:
-    """Read batches that begin at an offset; return None if there are none that the group may read.
+    """Read batches from an offset on; return None if there are no batches that the group may read.
 
     With `at_least_one`, the first batch may be larger than `max_bytes`.
 
@@ -128,9 +129,9 @@ def read_chunk(
 
 
 def free_bytes(led: LedPartition, settings: SharingSettings, most: int) -> int:
-    """Return how many bytes of batches a member could acquire now, counting up to `most`.
+    """Return the bytes of the batches that a member could acquire now; stop counting at `most`.
 
-    Raises the errors of `read_chunk` and of `LogChunk.batches`.
+    Raises the same errors as `read_chunk` and `LogChunk.batches`.
     """
     share = led.share
     if share is None or not share.has_room(settings):
@@ -162,10 +163,11 @@ def take(
     batch_size: int,
     is_exact: bool,
 ) -> Taken:
-    """Acquire records of a partition for a member, up to limits; the first batch may exceed `max_bytes`.
+    """Acquire records of a partition for a member, up to limits. The first batch may exceed `max_bytes`.
 
-    Raises the errors of `read_chunk` and of `LogChunk.batches` if they come before the first record. A later
-    error is left to the next call: the records acquired before it are locked, so the member has to get them.
+    Raises the same errors as `read_chunk` and `LogChunk.batches`, if no record has been acquired yet. After
+    that, records are returned and the next call raises the error, because acquired records are locked for the
+    member.
     """
     share, partition = led.share, led.partition
     taken = Taken([], [], 0)
@@ -214,7 +216,7 @@ def take(
 
 
 def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
-    """Append a range, or extend the last one if it continues there and is shorter than `batch_size`."""
+    """Append a range to a list; extend the last range instead, if it ends there and is below `batch_size`."""
     last = ranges[-1] if ranges else None
     if (
         last is not None

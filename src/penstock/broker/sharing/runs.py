@@ -1,8 +1,9 @@
 """Runs of offsets in flight: consecutive offsets that share a state, a delivery count and an owner.
 
 A `RunWindow` has the offsets that a share group has in flight in one partition, from the start offset to the
-last offset that was delivered, without gaps. It is a sorted list of runs, which are split if a part of one
-changes, and joined again if they no longer differ. It is independent of the rules of share groups.
+last offset that was delivered, without gaps. The window is a sorted list of runs. A run is split if a part of
+it changes, and runs are joined again if they no longer differ. The module does not depend on the rules of
+share groups.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.broker.coordination.timers import NEVER
 
 
 class RecordState(IntEnum):
-    """The delivery state of a record in a share group; the numbers are those that are stored."""
+    """The delivery state of a record in a share group, with the numbers of Kafka's stored state."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -31,15 +32,15 @@ ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 ARCHIVING = RecordState.ARCHIVING
 
 DONE = (ACKNOWLEDGED, ARCHIVED)
-"""The final states of a record."""
+"""The final delivery states of a record: acknowledged and archived."""
 
 
 class DeliveryRun:
-    """The offsets `first` to `last`, which were delivered `deliveries` times.
+    """A run: the offsets `first` to `last`, which have one state and were delivered `deliveries` times.
 
     `member` owns the acquisition lock until `deadline`, in seconds of the monotonic clock. `change` is the
-    change to `next_state` that is being stored, or None. `size` is the number of offsets in the
-    range that was acquired together, of which this run may be a part.
+    pending change to `next_state`, or None. This run may be a part of a range that was acquired together;
+    `size` is the number of offsets in that range.
     """
 
     __slots__ = ("change", "deadline", "deliveries", "first", "last", "member", "next_state", "size", "state")
@@ -76,7 +77,7 @@ class DeliveryRun:
         self.member, self.deadline = None, NEVER
 
     def split(self, offset: int) -> DeliveryRun:
-        """Keep the offsets below `offset`; return a new run with the others and the same properties."""
+        """Keep the offsets below `offset`; return a new run with all others and the same properties."""
         other = DeliveryRun(offset, self.last, self.state, self.deliveries)
         other.member, other.deadline = self.member, self.deadline
         other.change, other.next_state, other.size = self.change, self.next_state, self.size
@@ -88,9 +89,9 @@ _first = attrgetter("first")
 
 
 class RunWindow:
-    """The runs with the offsets from `start` to `end`, in order and without gaps.
+    """The runs of all offsets in flight, from `start` to `end`, in order and without gaps.
 
-    If there are none, `end` is `start` - 1.
+    If there are no runs, `end` is `start` - 1.
     """
 
     __slots__ = ("runs", "start")
@@ -103,12 +104,12 @@ class RunWindow:
         return iter(self.runs)
 
     def __len__(self) -> int:
-        """Return the number of offsets."""
+        """Return the number of offsets in the window."""
         return self.end - self.start + 1
 
     @property
     def end(self) -> int:
-        """Return the last offset, or `start` - 1 if the window is empty."""
+        """Return the last offset in the window, or `start` - 1 if the window is empty."""
         return self.runs[-1].last if self.runs else self.start - 1
 
     def index_of(self, offset: int) -> int:
@@ -116,7 +117,7 @@ class RunWindow:
         return bisect_right(self.runs, offset, key=_first) - 1
 
     def overlapping(self, first: int, last: int) -> Iterator[DeliveryRun]:
-        """Yield the runs that have any offset from `first` to `last`, as whole runs."""
+        """Yield, unsplit, all runs that have any offset from `first` to `last`."""
         runs = self.runs
         for index in range(max(0, self.index_of(first)), len(runs)):
             run = runs[index]
@@ -126,7 +127,7 @@ class RunWindow:
                 yield run
 
     def cut(self, first: int, last: int) -> list[DeliveryRun]:
-        """Split runs at `first` and after `last`; return those with exactly the offsets in between."""
+        """Split runs at `first` and after `last`; return the runs with exactly the offsets in between."""
         first, last = max(first, self.start), min(last, self.end)
         if first > last:
             return []
@@ -153,7 +154,7 @@ class RunWindow:
         self.runs[index:end] = [run]
 
     def join_done(self, first: int, last: int) -> None:
-        """Join adjacent runs that are done with the same state, in and beside a range of offsets."""
+        """Join adjacent runs that have the same final state, in a range of offsets and next to it."""
         if not self.runs:
             return
         runs = self.runs
@@ -169,7 +170,7 @@ class RunWindow:
         runs[index:end] = joined
 
     def move_start(self, to: int = -1) -> bool:
-        """Advance the start past all done runs, and at least to `to`; return True if the start moved."""
+        """Advance the start past all runs in a final state, at least to `to`; return True if it moved."""
         before = self.start
         runs = self.runs
         gone = 0

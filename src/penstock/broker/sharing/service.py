@@ -1,7 +1,7 @@
-"""Share groups at a broker that leads partitions: sessions, share partitions, and the timing of their locks.
+"""Share groups on a broker that leads partitions: sessions, share partitions, and lock timers.
 
-It corresponds to Kafka's SharePartitionManager. It manages what concerns several partitions; its callers are
-the handlers of ShareFetch and ShareAcknowledge, timers, and connections that end.
+`ShareService` corresponds to Kafka's SharePartitionManager: it does what concerns several partitions. Its
+callers are the handlers of ShareFetch and ShareAcknowledge, timers, and connections that end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.broker.session import Session
 
 IDLE_S = 300.0
-"""The time, in seconds, for which a share partition without fetches stays in memory."""
+"""The seconds after the last fetch for which a share partition stays in memory."""
 
 
 class ShareHostSettings(DeadLetterSettings, Protocol):
@@ -47,7 +47,7 @@ class ShareHostSettings(DeadLetterSettings, Protocol):
 
 
 class ShareHostMetadata(DeadLetterMetadata, Protocol):
-    """The metadata of the broker that share groups need."""
+    """The interface of the broker's metadata for share groups."""
 
     @property
     def features(self) -> Mapping[str, int]: ...
@@ -63,7 +63,7 @@ class ShareHostMetadata(DeadLetterMetadata, Protocol):
 
 
 class ShareHost(LedPartitionHost, Protocol):
-    """The parts of the broker that share groups need."""
+    """The interface of the broker for share groups."""
 
     @property
     def config(self) -> ShareHostSettings: ...
@@ -72,7 +72,7 @@ class ShareHost(LedPartitionHost, Protocol):
 
 
 class ShareService:
-    """The share partitions that one broker leads, and the share sessions of members with this broker."""
+    """Manages the share partitions that one broker leads, and the share sessions on this broker."""
 
     def __init__(self, host: ShareHost) -> None:
         self._host = host
@@ -80,14 +80,14 @@ class ShareService:
             lambda: host.config.integer("group.share.max.share.sessions"), host.kept
         )
         self.partitions: dict[SharePartitionKey, LedPartition] = {}
-        """The share partitions that have been read, or are being read."""
+        """The share partitions whose state has been read, or is being read."""
         self._timers = Timers()
         self._alarm = Alarm(host.purgatory, self._wake)
         host.kept.add("share sessions", lambda: self.sessions.size_bytes)
         host.kept.add("share partitions", self._size_bytes, self._drop_idlest, loss=1)
 
     def settings_of(self, group_id: str) -> SharingSettings:
-        """Return the settings of a group: its own, or else the broker's."""
+        """Return the settings of a share group: its own settings, or else the broker's."""
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
         host = self._host
         has_dead_letters = share_level(host.cluster.features) >= DEAD_LETTERS_LEVEL
@@ -106,7 +106,7 @@ class ShareService:
         return self._host.cluster.topic_by_id(topic_id)
 
     def find(self, key: SharePartitionKey) -> LedPartition | None:
-        """Return a share partition that has been or is being read, or None if it was not requested yet.
+        """Return a share partition whose state was read or is being read, or None if it is not open.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6), UNKNOWN_TOPIC_ID (100), UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -120,9 +120,10 @@ class ShareService:
         return led
 
     def open(self, key: SharePartitionKey, member_id: str) -> LedPartition:
-        """Return a share partition for a member's session, and begin to read its state if that was not done.
+        """Return a share partition for a member's session; begin to read its state if it is not in memory.
 
-        For the first member the state is read again, since the offsets of a group without members can be set.
+        For the first member the state is read again, because clients may have set the offsets of the group
+        while it had no members.
 
         Raises:
             KafkaError: the errors of `find`, or there is no memory (COORDINATOR_NOT_AVAILABLE, 15).
@@ -156,7 +157,7 @@ class ShareService:
         return sum(led.size_bytes for led in self.partitions.values())
 
     def _drop_idlest(self) -> bool:
-        """Drop the droppable share partition that was used least recently; return False if there is none."""
+        """Drop the least recently used share partition that can be dropped; return False if there is none."""
         idle = [led for led in self.partitions.values() if led.may_be_dropped]
         if not idle:
             return False
@@ -166,7 +167,7 @@ class ShareService:
     # --- sessions ----------------------------------------------------------------------------------------
 
     def owned_by(self, connection: Session) -> OwnedShareSessions:
-        """Return the object that has the share sessions begun on a connection."""
+        """Return the object that holds all share sessions begun on a connection."""
         owned = connection.resource(OwnedShareSessions)
         if owned is None:
             owned = OwnedShareSessions(self.close)
@@ -174,7 +175,7 @@ class ShareService:
         return owned
 
     def begin(self, key: MemberKey, connection: Session) -> ShareSession:
-        """Begin a session. An earlier session of the member ends, but its acquired records stay acquired.
+        """Begin a session. The member's earlier session ends, but its acquired records stay acquired.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
@@ -196,7 +197,7 @@ class ShareService:
         self._leave(session, partitions)
 
     def _leave(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> list[LedPartition]:
-        """Remove a member from share partitions; return those that have been read."""
+        """Remove a member from share partitions; return the ones whose state is in memory."""
         found = []
         for topic_id, index in partitions:
             led = self.partitions.get(SharePartitionKey(session.key.group_id, topic_id, index))
@@ -208,7 +209,7 @@ class ShareService:
     # --- on demand ---------------------------------------------------------------------------------------
 
     def end_locks(self, group_id: str, topic: str | None = None, partition: int | None = None) -> int:
-        """End the locks of a group on all records, or on those of a topic or partition.
+        """End a group's acquisition locks on all records, or only in one topic or partition.
 
         Returns the number of released records.
         """
@@ -221,7 +222,7 @@ class ShareService:
         )
 
     def end_sessions(self, group_id: str, member_id: str | None = None) -> int:
-        """End the sessions of a group or of one member, as if memory had run out; return how many ended."""
+        """End the sessions of a group or a member, as if memory had run out; return the number ended."""
         found = self.sessions.of_group(group_id, member_id)
         for session in found:
             self.close(session)

@@ -20,7 +20,7 @@ FIRST_EPOCH, FINAL_EPOCH = 0, -1
 EPOCH_MAX = 2**31 - 1
 
 MEMBER_ID_CHARACTERS_MAX = 36
-"""The most characters of a member id: the length of a UUID."""
+"""The maximum characters of a member id: the length of a UUID as text."""
 
 SESSION_BYTES, PARTITION_BYTES = 900, 250
 """The approximate memory in bytes of a session, and of each partition in it."""
@@ -37,14 +37,14 @@ class MemberKey(NamedTuple):
 
 
 class SessionBudget(Protocol):
-    """The memory budget for state that a broker keeps for its clients."""
+    """The interface of the memory budget for state that a broker keeps for clients."""
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
         """Return True if the budget has room for `size` more bytes."""
 
 
 class ShareSession:
-    """The partitions that one member fetches. `epoch` is that of its latest request."""
+    """The partitions that one member fetches. `epoch` is the session epoch of the latest request."""
 
     __slots__ = ("epoch", "key", "owner", "partitions")
 
@@ -53,15 +53,16 @@ class ShareSession:
         self.owner = owner
         self.epoch = FIRST_EPOCH
         self.partitions: dict[TopicIdPartition, bool] = {}
-        """The partitions in the order of their addition; True once a response has contained them."""
+        """A dict from partition, in the order of addition, to True if a response has contained the
+        partition."""
 
     @property
     def next_epoch(self) -> int:
-        """Return the epoch of the next request."""
+        """Return the session epoch that the next request must have."""
         return self.epoch + 1 if self.epoch < EPOCH_MAX else 1
 
     def in_turn(self) -> list[TopicIdPartition]:
-        """Return the partitions in the order for this request; the first one changes with each request."""
+        """Return the partitions in rotated order: each request begins with another one, for fairness."""
         found = list(self.partitions)
         if not found:
             return found
@@ -96,7 +97,7 @@ class ShareSessions:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that all sessions use."""
+        """Return the approximate memory of all sessions in bytes."""
         return SESSION_BYTES * len(self._sessions) + PARTITION_BYTES * self._partition_count
 
     def get(self, key: MemberKey) -> ShareSession | None:
@@ -104,7 +105,7 @@ class ShareSessions:
         return self._sessions.get(key)
 
     def of_group(self, group_id: str, member_id: str | None = None) -> list[ShareSession]:
-        """Return the sessions of all members of a group, or only of one."""
+        """Return the sessions of all members of a group, or of one member."""
         return [
             session
             for key, session in self._sessions.items()
@@ -127,7 +128,7 @@ class ShareSessions:
         return session
 
     def find(self, key: MemberKey, epoch: int) -> ShareSession:
-        """Return the session that a request continues, with its epoch set to that of the request.
+        """Return the session that a request continues; set its epoch to the request's session epoch.
 
         The final epoch ends a session, and is valid at any time.
 
@@ -170,7 +171,7 @@ class ShareSessions:
                 self._partition_count -= 1
 
     def remove(self, session: ShareSession | None) -> None:
-        """End a session, unless it is None or has ended."""
+        """End a session; do nothing if it is None or has already ended."""
         if session is not None and self.is_open(session):
             del self._sessions[session.key]
             session.owner.sessions.pop(session.key, None)

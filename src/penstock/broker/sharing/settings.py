@@ -1,4 +1,4 @@
-"""The settings of a share group at partition leaders: the group's own, within the bounds of the broker."""
+"""A share group's settings for partition leaders: the group's own values, limited by broker settings."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SharingSettings(NamedTuple):
     lock_duration_ms: int = 30_000
     """`share.record.lock.duration.ms`: the time after which a record's lock expires unless it is renewed."""
     delivery_count_limit: int = 5
-    """`share.delivery.count.limit`: the most deliveries of a record."""
+    """`share.delivery.count.limit`: the maximum number of deliveries of a record."""
     max_record_locks: int = 2000
-    """`share.partition.max.record.locks`: the most offsets of a partition that may be in flight."""
+    """`share.partition.max.record.locks`: the maximum number of a partition's offsets in flight."""
     offset_reset: str = LATEST
     """`share.auto.offset.reset`: ``latest``, ``earliest``, or ``by_duration:`` with an ISO 8601 duration."""
     committed_only: bool = False
@@ -46,10 +46,10 @@ class SharingSettings(NamedTuple):
 def settings_of(
     own: Mapping[str, str], broker: NumericSettings, *, has_dead_letters: bool = False
 ) -> SharingSettings:
-    """Return the settings of a group; `own` are the texts of its own settings.
+    """Return the settings of a share group; `own` has the values of its own settings, as text.
 
     `has_dead_letters` is True if the cluster has dead letters (KIP-1191).
-    A value outside of the bounds of the broker, which may have changed since it was set, is limited to them.
+    A value outside of the broker's bounds, which may have changed since, is replaced by the nearest bound.
     """
     return SharingSettings(
         group_setting(own, broker, "share", "record.lock.duration.ms"),
@@ -64,7 +64,7 @@ def settings_of(
 
 
 def duration_ms(reset: str) -> int | None:
-    """Return the duration of a reset in ms, 86400000 for ``by_duration:P1D``, or None for other resets."""
+    """Return the ms of a `share.auto.offset.reset` such as ``by_duration:P1D``; None for other values."""
     if not reset.startswith(BY_DURATION):
         return None
     match = _DURATION.fullmatch(reset[len(BY_DURATION) :])

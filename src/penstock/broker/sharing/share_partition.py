@@ -1,8 +1,8 @@
 """One partition of one share group: the records in flight, their locks, and the changes to be stored.
 
-Decides without I/O and without a clock: offsets of batches, and times in seconds of the monotonic clock, are
-arguments. Its owner reads the log, and stores the result of `next_write`, one write at a time, so that writes
-are stored in the order of events.
+The module does no I/O and reads no clock: the caller passes offsets of batches, and times in seconds of a
+monotonic clock. The caller reads the log, and stores the results of `next_write`, one write at a time, so
+that writes are stored in the order of events.
 
 Invariants: a record has at most one owner, until its lock ends. A record whose acknowledgement is stored is
 not delivered again. A record leaves the window only acknowledged or archived. The start offset only grows.
@@ -34,7 +34,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Stored(NamedTuple):
-    """A range of offsets with their stored delivery state."""
+    """A range of offsets with its delivery state and count, as the share coordinator stores them."""
 
     first: int
     last: int
@@ -48,7 +48,7 @@ class FoundBatch(NamedTuple):
     first: int
     last: int
     is_dropped: bool = False
-    """True if the records are not delivered: the group reads committed ones, and these were aborted."""
+    """True if the records are not delivered, because they were aborted and the group is `read_committed`."""
 
 
 class Acquired(NamedTuple):
@@ -71,14 +71,14 @@ class DeliveryChange:
         self.is_applied = is_applied
         """True if the change has taken effect already, and is kept even if it cannot be stored.
 
-        Otherwise it takes effect once it is stored.
+        Otherwise the change takes effect when it has been stored.
         """
         self.settled = False
         self.error_code = 0
 
 
 class Write(NamedTuple):
-    """A write of a share partition's state: the changes, and the start offset of the window after them."""
+    """A write of a share partition's state: the changes, and the new start offset after these."""
 
     start_offset: int
     done_count: int
@@ -90,8 +90,8 @@ class Write(NamedTuple):
 class SharePartition:
     """The records that one share group has in flight in one partition.
 
-    `stored` are the ranges that an earlier leader has stored. Records between them were never
-    delivered, according to the stored state, or their locks are gone.
+    `stored` are the ranges that an earlier leader has stored. The stored state has no entry for records
+    between these ranges: they were never delivered, or their locks ended with the earlier leader.
     """
 
     def __init__(self, start_offset: int, stored: Iterable[Stored] = (), *, is_stored: bool = True) -> None:
@@ -99,11 +99,11 @@ class SharePartition:
         self._queue: list[DeliveryChange] = []
         self._writing: Write | None = None
         self._free_from = start_offset
-        """A lower bound of the offsets that can be acquired."""
+        """A lower bound of the offsets that can be acquired; below it, none is free."""
         self._next_expiry = NEVER
-        """A lower bound of the times at which locks expire."""
+        """A lower bound of the times at which locks expire, in seconds; before it, no lock expires."""
         self.written_start = start_offset if is_stored else -1
-        """The start offset that is stored; -1 if none is stored."""
+        """The start offset in the stored state; -1 if none is stored."""
         self._dead: list[DeadRange] = []
         """Records whose state `ARCHIVING` is stored, and which have not been taken by `take_dead` yet."""
         for each in sorted(stored):
@@ -163,7 +163,7 @@ class SharePartition:
         )
 
     def free_in(self, first: int, last: int) -> bool:
-        """Return True if any offset of a range can be acquired, or was never delivered."""
+        """Return True if any offset of a range can be acquired: it was released, or never delivered."""
         if last > self.window.end:
             return True
         return any(run.is_free for run in self.window.overlapping(first, last))
@@ -182,12 +182,13 @@ class SharePartition:
         batch_size: int = 0,
         is_exact: bool = False,
     ) -> list[Acquired]:
-        """Acquire free records in batches that were read for a member; return the ranges.
+        """Acquire free records in `batches` for a member; return the acquired ranges.
 
-        `batches` are all batches of the log from `read_from` on, up to some offset: offsets between them do
-        not exist, and are archived. Whole batches are acquired until they have `most` records or more; with
-        `is_exact` (record limit) no more than `most`. Ranges end with the batch in which they reach
-        `batch_size`. Records that were delivered often are acquired alone, in ever smaller ranges.
+        `batches` are all batches of the log from `read_from` on, up to some offset: offsets between the
+        batches do not exist, and are archived. Whole batches are acquired until they have `most` records or
+        more; with `is_exact` (KIP-1206) at most `most` records are acquired. A range ends with the batch in
+        which it reaches `batch_size`. Records that were delivered often are acquired alone, in smaller ranges
+        each time.
         """
         taking = _Taking(self, settings, most, max(1, batch_size), is_exact)
         expected = read_from
@@ -224,10 +225,10 @@ class SharePartition:
     def acknowledge(
         self, member: str, ranges: Sequence[Acknowledged], settings: SharingSettings, now: float
     ) -> DeliveryChange | None:
-        """Begin a member's acknowledgements of acquired records, which are accepted or refused as a whole.
+        """Begin a member's acknowledgements of acquired records. All are accepted, or all are refused.
 
-        Returns the change to be stored, which takes effect once it is stored, or None if nothing is to be
-        stored: renewals take effect at once, and records below the start offset are done.
+        Returns the change to be stored, which takes effect when it has been stored. Returns None if there is
+        nothing to store: renewals take effect at once, and records below the start offset are already done.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), a range is beyond the last acquired record. INVALID_RECORD_STATE
@@ -282,7 +283,7 @@ class SharePartition:
     def end_locks(self, settings: SharingSettings) -> int:
         """Release all acquired records, as if their locks had expired; return the number of records.
 
-        Records whose changes are being stored are left out.
+        Records with an unstored change are not released.
         """
         held = [run for run in self.window if run.member is not None and run.change is None]
         count = sum(len(run) for run in held)
@@ -326,7 +327,7 @@ class SharePartition:
             self._queue.append(change)
 
     def archive_below(self, offset: int) -> bool:
-        """Archive all records below the start of the log; return True if there were some."""
+        """Archive all records below `offset`, the log start offset; return True if the window moved."""
         return self.window.move_start(offset)
 
     # --- storing -----------------------------------------------------------------------------------------
@@ -342,7 +343,7 @@ class SharePartition:
         return self._writing
 
     def _after(self, changes: Sequence[DeliveryChange]) -> tuple[int, int]:
-        """Return the start offset, and the number of done records after it, as they will be after changes."""
+        """Return the start offset after `changes`, and the number of done records after that offset."""
         coming = set(map(id, changes))
         start, done_count = self.window.start, 0
         is_open = False
@@ -359,8 +360,8 @@ class SharePartition:
     def written(self, write: Write, error_code: int) -> bool:
         """Apply the result of a write; return True if records have become available.
 
-        Without an error, its changes take effect. With an error they do not: records stay acquired until
-        their locks expire. Changes that took effect before the write are kept.
+        Without an error, the changes in the write take effect. With an error they do not: records stay
+        acquired until their locks expire. Changes that took effect before the write are kept.
         """
         assert self._writing is write
         self._writing = None
@@ -386,10 +387,10 @@ class SharePartition:
         return freed
 
     def _end_applied(self, change: DeliveryChange) -> None:
-        """Advance past records that have reached the delivery limit, once this was written.
+        """Advance past records that have reached the delivery limit, when their state has been written.
 
-        As in Apache Kafka, this happens even if the write failed: the start offset in the next write includes
-        it.
+        As in Apache Kafka, this happens even if the write failed: the next write contains the new start
+        offset.
         """
         self._dead += change.dead
         for first, last, state, _ in change.states:
@@ -418,7 +419,7 @@ class SharePartition:
         ]
 
     def is_writing(self, write: Write) -> bool:
-        """Return True if `write` is the one in progress."""
+        """Return True if `write` is the write in progress."""
         return self._writing is write
 
     def give_up(self, error_code: int) -> None:
@@ -442,7 +443,7 @@ class SharePartition:
 
 
 class _Taking:
-    """One pass over batches that were read, which acquires or archives their records."""
+    """One pass of `SharePartition.acquire` over batches, which acquires or archives their records."""
 
     def __init__(
         self,
@@ -473,7 +474,7 @@ class _Taking:
         return self._settings.max_record_locks - (self._end - self._window.start + 1)
 
     def drop(self, first: int, last: int) -> None:
-        """Archive the free records of a range, which do not exist or are not for this group."""
+        """Archive the free offsets of a range: their records do not exist, or were aborted."""
         window = self._window
         for run in list(window.overlapping(first, last)):
             if run.is_free:
@@ -562,7 +563,7 @@ def _note(change: DeliveryChange, run: DeliveryRun, reason: str) -> None:
 
 
 def _after(type_: AckType, count: int, settings: SharingSettings) -> RecordState:
-    """Return the state of a record after an acknowledgement, if it was delivered `count` times."""
+    """Return the next state of a record that was delivered `count` times, after an acknowledgement."""
     if type_ is AckType.ACCEPT:
         return ACKNOWLEDGED
     if type_ is AckType.RELEASE and count < settings.delivery_count_limit:

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and client metrics subscriptions: describe and change. For asyncio."""
+"""The asyncio admin calls that describe and change settings: topics, brokers, groups, client metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 """The operation codes of IncrementalAlterConfigs."""
 
 DEFAULT_SOURCE = 5
-"""The source of a setting that has its default value (KIP-226)."""
+"""The code that marks a setting as having its default value in DescribeConfigs responses (KIP-226)."""
 
 
 class ConfigValue(NamedTuple):
@@ -45,7 +45,10 @@ class ConfigValue(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource that has settings. The name of a broker is its id in digits, or empty for all brokers."""
+    """A resource that has settings. A broker's name is its id in digits.
+
+    An empty name stands for all brokers.
+    """
 
     kind: int
     name: str
@@ -62,7 +65,7 @@ def resource_of(
     client_metrics: str | None = None,
     group: str | None = None,
 ) -> Resource:
-    """Return the resource for the argument that is not None, or all brokers if every argument is None."""
+    """Return the resource that the argument other than None names; all brokers if every argument is None."""
     if group is not None:
         return Resource(GROUP_RESOURCE, group)
     if topic is not None:
@@ -78,7 +81,7 @@ def changes_of(
     appended: Mapping[str, object],
     subtracted: Mapping[str, object],
 ) -> list[AlterableConfig]:
-    """Return the changes of an IncrementalAlterConfigs request.
+    """Return the entries of an IncrementalAlterConfigs request.
 
     `values` sets settings, `defaults` names settings to reset. `appended` and `subtracted` have the items to
     add to, and to remove from, settings that are lists.
@@ -103,7 +106,7 @@ class ConfigAdministration:
         self._client = client
 
     async def describe(self, resource: Resource) -> dict[str, ConfigValue]:
-        """Return the settings of a resource, by name."""
+        """Return a resource's settings, as a dict from setting name to value and source."""
         return await self._client.retrying("describing settings", lambda: self._describe(resource))
 
     async def _describe(self, resource: Resource) -> dict[str, ConfigValue]:

@@ -61,7 +61,7 @@ STREAMS_PROTOCOL = "streams"
 """The protocol type of streams groups (KIP-1071)."""
 
 STICKY = "sticky"
-"""The only assignor of streams groups."""
+"""The name of the assignor of streams groups, which have no other."""
 
 
 class GroupListing(NamedTuple):
@@ -78,7 +78,7 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group. `partitions` is empty in a classic group of other clients than consumers."""
+    """A member of a group. `partitions` is empty if a classic group's members are not consumers."""
 
     member_id: str
     group_instance_id: str | None
@@ -161,7 +161,10 @@ class GroupAdministration:
             raise error from None
 
     async def _describe_share(self, group_id: str) -> GroupDescription:
-        """Return the description of a share group (KIP-932), whose members may share partitions."""
+        """Return the description of a share group (KIP-932).
+
+        Several members may have the same partition.
+        """
 
         def read(answer: Any, node: int) -> GroupDescription:
             group, coordinator = self._described(answer.groups, group_id, node, "ShareGroupDescribe")
@@ -174,7 +177,10 @@ class GroupAdministration:
         return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_streams(self, group_id: str) -> GroupDescription:
-        """Return the description of a streams group (KIP-1071). Partitions are those of active tasks."""
+        """Return the description of a streams group (KIP-1071).
+
+        A member's partitions are those of active tasks.
+        """
 
         def read(answer: Any, node: int) -> GroupDescription:
             group, coordinator = self._described(answer.groups, group_id, node, "StreamsGroupDescribe")
@@ -219,8 +225,8 @@ class GroupAdministration:
     ) -> tuple[Any, BrokerNode]:
         """Return the only group in a response to `api`, a request for one group, and its coordinator.
 
-        `api` is ShareGroupDescribe or StreamsGroupDescribe. Raises the error that `explain` makes from the
-        group's error code, and ProtocolViolationError if the response does not have the group.
+        `api` is ShareGroupDescribe or StreamsGroupDescribe. `explain` makes the error to raise from the
+        group's error code. Raises ProtocolViolationError if the response does not have the group.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -350,7 +356,7 @@ def no_such_group(group_id: str) -> KafkaError:
 
 
 def refused(code: int, group_id: str) -> PenstockError:
-    """Return the exception for an error code with which a change of a group was refused."""
+    """Return the exception for an error code with which a broker refused a change of a group."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)

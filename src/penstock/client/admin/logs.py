@@ -47,7 +47,7 @@ class LogAdministration:
         self._client = client
 
     async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete the records below an offset of each partition; return the new first offset of each."""
+        """Delete each partition's records below an offset; return the new first offset of each partition."""
         return await self._client.retrying("deleting records", lambda: self._delete_records(offsets))
 
     async def _delete_records(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

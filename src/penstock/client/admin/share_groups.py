@@ -32,7 +32,7 @@ SHARE = "share"
 
 
 class ShareMemberDescription(NamedTuple):
-    """A member of a share group. Other members may have the same partitions."""
+    """A member of a share group. Several members may have the same partitions."""
 
     member_id: str
     client_id: str
@@ -57,8 +57,9 @@ class ShareGroupDescription(NamedTuple):
 class ShareGroupOffset(NamedTuple):
     """The progress of a share group in a partition.
 
-    `start_offset` is the offset of the first record that is not finally handled, or None before any fetch.
-    `lag` is the number of records that remain, or None if the broker does not report it.
+    `start_offset` is the offset of the first record that is neither accepted nor rejected, or None before any
+    fetch. `lag` is the number of records that the group has not yet processed, or None if the broker does not
+    report it.
     """
 
     start_offset: int | None

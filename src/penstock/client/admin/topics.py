@@ -1,8 +1,8 @@
 """Administration of topics for asyncio: create, add partitions, delete, list, describe.
 
-Requests that change something go to the controller if the cluster names one (before KRaft), and are repeated
-when the controller moves. A repeated request does not fail because an earlier attempt succeeded and its
-response was lost.
+Requests that change topics go to the controller if the cluster names one (before KRaft), and are repeated
+when the controller moves. If an attempt succeeds but its response is lost, the repeated request does not
+fail.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ if TYPE_CHECKING:
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
-"""The first version of CreateTopics in which -1 stands for the broker's default numbers (KIP-464)."""
+"""The first version of CreateTopics in which -1 stands for the broker's default number of partitions or
+replicas (KIP-464)."""
 
 
 @with_hints("NewTopic")
 class NewTopic(NamedTuple):
-    """A topic to create. -1 as a number stands for the broker's default, and for 1 before Kafka 2.4."""
+    """A topic to create. -1 stands for the broker's default number, before Kafka 2.4 for 1."""
 
     name: str
     partitions: int = 1

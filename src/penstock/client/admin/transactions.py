@@ -56,7 +56,7 @@ HANGING_AGE_MS = 15 * 60_000.0
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id as ListTransactions reports it, and the node that coordinates it."""
+    """A transactional id as ListTransactions reports it, and the broker that is its coordinator."""
 
     transactional_id: str
     producer_id: int
@@ -75,9 +75,9 @@ class TransactionDescription(NamedTuple):
     producer_epoch: int
     timeout_ms: int
     start_time_ms: int | None
-    """The time at which the first partition was added, in milliseconds since 1970; None before that."""
+    """The time at which a partition was first added to the transaction (ms since 1970); None before that."""
     partitions: tuple[TopicPartition, ...]
-    """The partitions in the transaction that have no marker yet."""
+    """The partitions in the transaction for which the coordinator still has to write a marker."""
     coordinator: int
 
 
@@ -176,12 +176,13 @@ class TransactionAdministration:
         return await self._at_coordinator(transactional_id, "describing a transaction", ask)
 
     async def end(self, where: TransactionCoordinates, *, commit: bool) -> None:
-        """Commit or abort a prepared transaction by its coordinates.
+        """Commit or abort a prepared transaction, given its transactional id, producer id and epoch.
 
         Raises:
             TransactionAbortableError: a commit came too late; the transaction is aborted.
             ProducerFencedError: a newer producer uses the transactional id, or the id has expired.
-            TransactionFatalError: an abort of a committed transaction, or a refusal.
+            TransactionFatalError: the transaction to abort is committed already, or the coordinator refuses
+                the request.
         """
         client = self._client
 
@@ -211,8 +212,8 @@ class TransactionAdministration:
     async def fence(self, transactional_id: str) -> TransactionCoordinates:
         """Abort the open transaction of a transactional id, and fence the producer that uses the id now.
 
-        This has the effect of a new producer that starts with the id. Returns the producer id and epoch that
-        the coordinator has assigned.
+        The effect on the transactional id is that of a new producer that calls InitProducerId. Returns the
+        producer id and epoch that the coordinator has assigned.
         """
         timeout_ms = int(self._client.config.request_timeout_ms)
 
@@ -318,8 +319,8 @@ class TransactionAdministration:
     ) -> None:
         """Write an abort marker for a producer's open transaction in one partition.
 
-        A `coordinator_epoch` above the coordinator's real epoch does harm: the partition then refuses the
-        coordinator's later markers. -1 is sent as 0. Raises as `abort_hanging`.
+        Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
+        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging`.
         """
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -349,9 +350,10 @@ class TransactionAdministration:
     async def _at_coordinator(
         self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
     ) -> T:
-        """Find a transactional id's coordinator, call `ask` with it, and return the result; with retries.
+        """Find a transactional id's coordinator, and return what `ask` returns for a connection to it.
 
-        `ask` gets a connection to the coordinator and its node id. `what` is the action in error messages.
+        Failed attempts are retried. `ask` gets the connection and the coordinator's node id. `what` is the
+        action in error messages.
         """
         client = self._client
 

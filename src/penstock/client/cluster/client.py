@@ -73,7 +73,7 @@ log = logger_named("penstock.client")
 
 
 class AsyncClient:
-    """The connections to a cluster, its metadata, and retries of requests."""
+    """Sends requests to a cluster's brokers, with retries; holds the connections and the metadata."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
@@ -81,7 +81,8 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """The group APIs of brokers older than ApiVersions, by address, if they have been probed."""
+        """The versions of group APIs that probes have found, by address, for brokers that lack
+        ApiVersions."""
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
@@ -91,7 +92,8 @@ class AsyncClient:
         self._pool = ConnectionPool(config, self.dice, self.troubles)
         self.made_at = time.monotonic()
         self.reports: StatisticsReports | None = None
-        """The reports of statistics if ``stats_cb`` is set. They begin when the cluster is reached."""
+        """The object that calls ``stats_cb`` at intervals, from the first contact with the cluster on; None
+        without that option."""
         self._snapshot: Callable[[], Statistics] | None = None
         self.metrics_push: MetricsPush | None = None
         """The metrics push (KIP-714), or None before a connection to a broker that accepts metrics."""
@@ -121,7 +123,10 @@ class AsyncClient:
             )
 
     async def drained(self) -> None:
-        """Wait until the kernel has taken all sent bytes, since closing a connection would lose the rest."""
+        """Wait until the kernel has taken all sent bytes.
+
+        Closing a connection earlier would lose bytes.
+        """
         while any(each.unsent_bytes for each in self.connections() if each.cause is None):
             await asyncio.sleep(DRAIN_STEP_S)
 
@@ -208,11 +213,16 @@ class AsyncClient:
 
     @property
     def is_reached(self) -> bool:
-        """True if a broker has answered a metadata request, even with no brokers (a new cluster of 0.8)."""
+        """True if a broker has answered a metadata request.
+
+        A new cluster of 0.8 may answer without brokers.
+        """
         return self._refreshed_at > float("-inf")
 
     async def bootstrap(self) -> None:
-        """Connect to the cluster unless that was done. A broker that is starting gets a second of patience.
+        """Connect to the cluster if that was not done yet.
+
+        Refused connections are retried for one second.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -236,15 +246,18 @@ class AsyncClient:
 
     @property
     def counters(self) -> ClientCounters:
-        """The counters of each broker."""
+        """The counters of requests and connections, by broker."""
         return self._pool.counters
 
     def insist_on_versions(self) -> None:
-        """Ask brokers that seemed to be older than 0.10 once more (`ConnectionPool.insist_on_versions`)."""
+        """Ask brokers that seemed to be older than 0.10 again for their API versions.
+
+        See `ConnectionPool.insist_on_versions`.
+        """
         self._pool.insist_on_versions()
 
     def feature_level(self, name: str) -> int:
-        """Return the finalized level of a cluster feature, by the open connections; 0 if it has none."""
+        """Return the finalized level of a cluster feature, by connected brokers; 0 if they report none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
@@ -272,11 +285,11 @@ class AsyncClient:
 
     @property
     def secured(self) -> SecuredOpener | None:
-        """The opener of connections with TLS or SASL, or None if connections use neither."""
+        """The object that opens connections with TLS or SASL; None if the client uses neither."""
         return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
-        """Return the open connection to a node for a purpose, or None."""
+        """Return the open connection to a node for a purpose (`MAIN`, `FETCH`, ...), or None."""
         node = self.cluster.nodes.get(node_id)
         return self._pool.live(node.address, purpose) if node else None
 
@@ -334,7 +347,10 @@ class AsyncClient:
             raise ConfigError(f"there is no broker {node_id} in the cluster; it has {some}")
 
     async def _any_peer(self, purpose: str) -> Peer:
-        """Return an open connection to any broker; open one if there is none, to known brokers first."""
+        """Return an open connection to any broker.
+
+        If there is none, open one, to brokers in the metadata first.
+        """
         known = [node.address for node in self.cluster.nodes.values()]
         live = [peer for address in known if (peer := self._pool.live(address, purpose))]
         idle = [peer for peer in live if peer.connection.is_idle]
@@ -408,7 +424,7 @@ class AsyncClient:
         return age * 1000 > self.config.metadata_max_age_ms
 
     async def topic(self, name: str) -> TopicInfo:
-        """Return a topic's metadata, from a broker if they are not known.
+        """Return a topic's metadata. If the client does not have them yet, ask a broker.
 
         Raises:
             KafkaError: the topic does not exist, or this client may not see it.

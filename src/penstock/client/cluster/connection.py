@@ -56,8 +56,8 @@ UNSENT_BYTES_LOW = UNSENT_BYTES_MAX // 4
 """The number of bytes waiting for the kernel below which `is_clogged` becomes False again."""
 
 HERALD_BYTES = 16 << 10
-"""The number of waiting bytes that asyncio gets, so that it calls `resume_writing` when the kernel has taken
-them."""
+"""The maximum number of unsent bytes passed to asyncio, which calls `resume_writing` once the kernel has
+taken them."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """The number of the socket option TCP_QUICKACK, which only Linux has; None elsewhere."""
@@ -67,7 +67,7 @@ IOV_MAX = 1024
 
 
 class AbandonedError(NetworkError):
-    """The client itself has closed the connection, to get rid of a request that waits at the broker."""
+    """The client has closed the connection on purpose, to drop a request that waits at the broker."""
 
 
 class _Waiting:
@@ -107,7 +107,8 @@ class Connection(asyncio.BufferedProtocol):
         self.cause: PenstockError | None = None
         """The error that has ended the connection; None while it is alive."""
         self.counters = BrokerCounters(str(address))
-        """The counters of this broker, which a connection pool replaces by its own."""
+        """The counters of this broker, which a connection pool replaces by counters that all its connections
+        to the broker share."""
         self._sock = sock
         self._frame_bytes_max = frame_bytes_max
         self._wire: ClientConnection[_Waiting] = ClientConnection(
@@ -269,7 +270,9 @@ class Connection(asyncio.BufferedProtocol):
                 future.exception()  # marks it as retrieved: asyncio need not report it
 
     def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
-        """Return the open connection's transport, and its TLS or None. This object is dead afterwards.
+        """Return the open connection's transport, and its TLS connection or None.
+
+        This object is dead afterwards.
 
         The caller must set another protocol object on the transport at once.
 
@@ -306,8 +309,8 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self, chunks: Sequence[Buffer]) -> None:
         """Send chunks in order. All bytes to the broker pass through this method.
 
-        The kernel gets as many bytes as it takes at once, and the others later. Those are not copied: until
-        they are sent, the bytes of the chunks must not change.
+        Bytes that the kernel does not take at once are sent later. They are not copied: until they are sent,
+        the chunks must not change.
 
         Raises:
             NetworkError: the kernel refuses the bytes; the connection is dead.
@@ -362,7 +365,7 @@ class Connection(asyncio.BufferedProtocol):
                 transport.write(herald)
 
     def _drop_sent(self, count: int) -> None:
-        """Remove `count` bytes from the beginning of those that wait for the kernel."""
+        """Remove the first `count` bytes of those that wait for the kernel, since they were sent."""
         unsent = self._unsent
         self._unsent_size -= count
         while count:
@@ -479,7 +482,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """Return an error that names the broker, and the protocol of its data if that is TLS or HTTP."""
+        """Return an error that names the broker, and adds that its data are TLS or HTTP if they are."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 ONE_LOSS_S = 1.0
-"""The time in seconds within which the losses of several connections to one broker count as one loss."""
+"""The time in seconds within which the losses of several connections to one broker are logged as one loss."""
 
 
 SILENCE_S = 0.5
@@ -47,7 +47,7 @@ ONE_THROTTLING_S = 60.0
 
 
 class Peer:
-    """An open connection, and the API versions of its broker."""
+    """An open connection to a broker, with the API versions that the broker and this client support."""
 
     def __init__(self, connection: Connection, versions: NodeVersions) -> None:
         self.connection = connection
@@ -62,12 +62,15 @@ class Peer:
 
 
 _LEFT = LeftBuffers()
-"""The receive buffers of closed clients of the background loop, for later clients. Programs often make a new
-client for each read, which would otherwise wait for new memory pages."""
+"""The receive buffers of closed blocking clients, which later blocking clients use again. Programs often make
+a new client for each read, which would otherwise wait for new memory pages."""
 
 
 class ConnectionPool:
-    """The connections of a client by address and purpose. `random` returns a number from 0 to 1."""
+    """The connections of a client by address and purpose.
+
+    `random` returns numbers from 0 to 1, by which pauses vary.
+    """
 
     def __init__(self, config: ClientConfig, random: Callable[[], float], troubles: Troubles) -> None:
         self._config = config
@@ -91,7 +94,7 @@ class ConnectionPool:
         return [peer.connection for peer in list(self._peers.values())]
 
     def feature_level(self, name: str) -> int:
-        """Return the finalized level of a cluster feature, by the newest data of open connections, or 0."""
+        """Return a cluster feature's finalized level by the newest data from connected brokers, or 0."""
         newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
         return newest.versions.features.get(name, 0) if newest is not None else 0
 
@@ -105,7 +108,7 @@ class ConnectionPool:
         return known.failures_in_a_row if known is not None else 0
 
     def live(self, address: Address, purpose: str) -> Peer | None:
-        """Return the open connection to an address for a purpose, or None."""
+        """Return the open connection to an address for a purpose (such as `FETCH`), or None."""
         peer = self._peers.get((address, purpose))
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]
@@ -259,7 +262,7 @@ class ConnectionPool:
 
     @property
     def secured(self) -> SecuredOpener | None:
-        """The opener of connections with TLS or SASL, or None if connections use neither."""
+        """The object that opens connections with TLS or SASL; None if the client uses neither."""
         return self._secured
 
     async def greet(self, address: Address) -> Peer:
@@ -315,9 +318,9 @@ class ConnectionPool:
         """Ask brokers that seemed to be older than 0.10 for their versions once more.
 
         A reader of committed records needs this: an overloaded broker may leave ApiVersions unanswered, and
-        version 0 of Fetch would return the records of aborted transactions. A broker that does not answer
-        this time either is read as an old one, with a warning. With ``api.version.request=false`` no broker
-        is asked.
+        version 0 of Fetch would return the records of aborted transactions. A broker that still does not
+        answer counts as older than 0.10, with a warning. With ``api.version.request=false`` no broker is
+        asked.
         """
         if self._config.api_version_request and not self._insists_on_versions:
             self._insists_on_versions = True
@@ -327,7 +330,7 @@ class ConnectionPool:
             self._end_ancient()
 
     def _has_met_newer(self) -> bool:
-        """Return True if any broker has ever answered ApiVersions."""
+        """Return True if any broker of the cluster has ever answered ApiVersions."""
         return any(each.is_ancient is False for each in self.counters.brokers.values())
 
     def _end_ancient(self) -> None:

@@ -67,7 +67,7 @@ class RetryVerdict(Enum):
 
 
 REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
-"""The error codes after which metadata may be out of date (protocol table of error codes)."""
+"""The error codes after which metadata may be out of date, so that the client refreshes them."""
 
 
 def judge(error: BaseException) -> RetryVerdict:

@@ -1,4 +1,4 @@
-"""Settings of a topic that the client itself uses: whether it is compacted, and its retention."""
+"""Reads the settings of a topic that the client itself uses: cleanup policy and retention."""
 
 from __future__ import annotations
 

@@ -95,12 +95,13 @@ class Cursor:
         self.record_bytes = 0.0
         """The average size in bytes of a record in the log, by the last response; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        """The partition's offsets by the last response; -1 before the first."""
+        """High watermark, last stable offset and log start offset of the partition, by the last response; -1
+        before the first."""
         self.is_stopped = False
         """True if an error has ended this cursor. The code that gets the error then starts another cursor, or
         none."""
         self.is_dropped = False
-        """True if fetching at this cursor was stopped: records that arrive later are not returned."""
+        """True if the consumer has stopped fetching at this cursor: records that arrive later are dropped."""
         self.not_before = 0.0
         self.failing_since = 0.0
         """The time of the first failure since the last success, in monotonic seconds; 0 without a failure."""
@@ -123,21 +124,21 @@ class Cursor:
 
     @property
     def wanted_bytes(self) -> int:
-        """The maximum size in bytes that the next request asks for: an estimate of the rest of the range."""
+        """The maximum size in bytes to request next, estimated from the number of offsets up to `end`."""
         if self.end is None:
             return self.size_max
         left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
         return max(min(self.size_max, PARTITION_BYTES_MIN), min(self.size_max, int(left)))
 
     def advance(self, next_offset: int, size: int) -> None:
-        """Note that `size` bytes of records up to `next_offset` have been fetched."""
+        """Continue at `next_offset`, after `size` bytes of records were fetched."""
         if next_offset > self.offset:
             self.record_bytes = size / (next_offset - self.offset)
         self.offset = next_offset
         self.note_well()
 
     def note_well(self) -> None:
-        """Reset the counts of failures, because records have come, or the log has no more."""
+        """Reset the failure counts, after a response with records or one that shows the end of the log."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
@@ -166,7 +167,7 @@ class FetchedPart(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """The limits that every Fetch request has."""
+    """The limits of every Fetch request: wait time, sizes in bytes, and isolation level."""
 
     max_wait_ms: int
     min_bytes: int

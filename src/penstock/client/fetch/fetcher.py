@@ -1,8 +1,9 @@
 """A fetcher, which keeps one Fetch request in flight at every leader, for a changing set of cursors.
 
-A fetcher belongs to one event loop; any thread may call `start`, `stop` and `take`. It returns the parts of a
-partition in offset order, each once. It holds no more than ``buffered_bytes_max`` plus one response per
-leader. It never asks for records at or after the end of a cursor.
+A fetcher belongs to one event loop; any thread may call `start`, `stop` and `take`. A part is what one
+response has for one partition. The fetcher returns the parts of a partition in offset order, each once. It
+buffers at most ``buffered_bytes_max`` bytes plus one response per leader. It never requests records at or
+after the end of a cursor.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Fetcher:
         """A lock for changes of `cursors`."""
         self.buffer = FetchBuffer(self._loop, settings.buffered_bytes_max)
         self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
-        """By node, the cursors of the request in flight, and the time at which it was sent."""
+        """A dict from node id to the cursors of the request in flight, and the time at which it was sent."""
         self._tasks = KeyedTasks(self._loop, self.wake)
         self._timer: asyncio.TimerHandle | None = None
         self._complain_at = 0.0
@@ -161,7 +162,7 @@ class Fetcher:
         return await self.buffer.wait(timeout_s, self.wake, is_enough)
 
     async def close(self) -> None:
-        """Stop fetching. Parts that are in the buffer may still be taken."""
+        """Stop fetching. Fetched parts in the buffer may still be taken."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -96,7 +96,7 @@ async def _ask(
     isolation: str,
     answers: Answers,
 ) -> None:
-    """Ask one leader for offsets, put them into `answers`, and raise the first error of a partition."""
+    """Ask one leader for offsets, and put them into `answers`. Raise the first error of any partition."""
     peer = await client.peer(leader)
     version = peer.versions.choose(ListOffsetsRequest)
     _check_version(questions.values(), version)

@@ -1,8 +1,8 @@
 """Ranges of offsets, fetched and decoded into Arrow batches in bounded memory.
 
-`read_topic`, `scan_topic` and Spark's executors use this module. It yields exactly the records of each range,
-in order, and fetches the next part while the caller decodes one. It never fetches at or after the end of a
-range, where a broker would wait for new records.
+`read_topic`, `scan_topic` and Spark's executors use this module. The module yields exactly the records of
+each range, in order, and fetches the next records while the caller decodes earlier ones. It never fetches at
+or after the end of a range, where a broker would wait for new records.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ BATCH_BYTES = 1 << 20
 """The approximate size in bytes of Arrow batches, which suits Spark."""
 
 MAX_WAIT_MS = 100
-"""The maximum time in milliseconds that brokers wait for records. They wait only after a gap by compaction at
-the end of the log."""
+"""The maximum time in milliseconds that brokers wait for records. They wait only if compaction has removed
+the last records of the log."""
 
 START_AGAIN_AFTER_S = 1.0
-"""The pause in seconds between attempts to reach the cluster at first, if these may be repeated."""
+"""The pause in seconds between attempts to reach the cluster at the start, if `start_patience_s` allows
+several."""
 
 OTHER_ID_PATIENCE_S = 2.0
 """The time in seconds after which a range's topic counts as deleted, if metadata show another topic of its
@@ -57,7 +58,7 @@ name."""
 log = logger_named("penstock.client")
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The error codes of a topic that was deleted."""
+"""The error codes which mean that a topic was deleted."""
 
 
 class RangeReader:
@@ -76,13 +77,13 @@ class RangeReader:
         may_begin_later: Collection[TopicPartition] = (),
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        """Prepare to fetch `ranges`; `start` begins.
+        """Prepare to fetch `ranges`. Fetching begins with `start`.
 
         `patience_s` is the time in seconds after which a partition without progress fails (default
-        ``default.api.timeout.ms``), `start_patience_s` the time for attempts to reach the cluster at first.
-        If retention removes records of a partition in `may_begin_later` before they are read, reading
-        continues behind them, and a warning has their offsets. `topic_ids` are the known ids of the ranges'
-        topics; for other topics, the current id is used.
+        ``default.api.timeout.ms``), and `start_patience_s` is the time in seconds for attempts to reach the
+        cluster at the start. If retention removes records of a partition in `may_begin_later` before they are
+        read, reading continues after these records, and a warning has their offsets. `topic_ids` are the
+        known ids of the ranges' topics; for other topics, the current id is used.
         """
         self._client = client
         self._start_patience_s = start_patience_s
@@ -169,7 +170,7 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Return all records fetched since the last call, by partition; wait for the first.
+        """Return the parts fetched since the last call, each with records of one partition; wait for one.
 
         Returns an empty list at the end of the ranges.
 
@@ -348,7 +349,7 @@ def scan_ranges(
     may_begin_later: Collection[TopicPartition] = (),
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Generator[tuple[TopicPartition, pa.RecordBatch], None, None]:
-    """Yield the Arrow batches of ranges with their partitions, through a client of the background loop.
+    """Yield pairs of partition and Arrow batch for the given ranges, read by a client on the background loop.
 
     The client stays open. The options are those of `fetch_ranges` and `RangeReader`.
     """
@@ -398,7 +399,7 @@ async def fetch_ranges_async(
     may_begin_later: Collection[TopicPartition] = (),
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
-    """Yield the Arrow batches of ranges with their partitions; fetch on the running loop.
+    """Yield pairs of partition and Arrow batch for the given ranges; fetch on the running event loop.
 
     Another thread decodes them, and the client stays open. The options are those of `fetch_ranges` and
     `RangeReader`.

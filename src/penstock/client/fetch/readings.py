@@ -1,7 +1,7 @@
 """Decodes fetched records for the application: as records, or as Arrow batches.
 
-Both classes have the position behind the records that they have returned, so that the other class can
-continue from there.
+Objects of both classes have the offset after the last record that they have returned, so that one of the
+other class can continue there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class RowReading:
     """Decodes the records of one partition in one response, and returns them record by record.
 
-    Raises, here and in `load`:
+    The constructor and `load` raise:
         CorruptRecordError: a batch is damaged.
         UnpackLimitError: a compressed batch holds more than `unpack` allows.
     """
@@ -59,7 +59,7 @@ class RowReading:
         return self.index < len(self.rows)
 
     def take(self, count: int) -> list[Record]:
-        """Return at most `count` more records."""
+        """Return the next records, at most `count` of them."""
         first, self.index = self.index, min(self.index + count, len(self.rows))
         return self.rows[first : self.index] if self.index - first < len(self.rows) else self.rows
 
@@ -70,7 +70,10 @@ class RowReading:
 
     @property
     def position(self) -> int:
-        """The offset of the next record; if all in `rows` were taken, the offset behind them."""
+        """The offset of the next record.
+
+        If all records in `rows` were taken, it is the offset after the last.
+        """
         return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
 
 

@@ -158,4 +158,5 @@ MEMBER_CODES = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""Error codes about the member, and not about its request."""
+"""Error codes about the state of the member, such as an unknown id or an old generation, not about its
+request."""

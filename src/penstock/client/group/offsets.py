@@ -89,7 +89,7 @@ class GroupMetadata(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """The member that commits. The default is no member: a consumer that assigns its partitions itself."""
+    """The group member that commits. By default, there is none: the consumer assigns its own partitions."""
 
     generation: int = NO_GENERATION
     member_id: str = ""
@@ -104,11 +104,11 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
-        """Called with error code and generation when offsets are refused for a reason that concerns the
-        member."""
+        """A function that is called with error code and generation when offsets are refused for a reason that
+        concerns the member."""
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
-        """Waits for the response to a JoinGroup or a KIP-848 heartbeat in flight. It may have a newer
-        generation or member epoch."""
+        """A function that waits for the response to a JoinGroup or a KIP-848 heartbeat in flight. The
+        response may have a newer generation or member epoch."""
 
     async def commit(
         self,
@@ -278,11 +278,11 @@ class GroupOffsets:
 
 
 async def _at_once() -> None:
-    """Return at once: the default of `GroupOffsets.join_answered`, without a member."""
+    """Return without waiting: the default of `GroupOffsets.join_answered`, for consumers without a group."""
 
 
 def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offsets to commit, by partition.
+    """Return the offsets to commit as a dict from partition to offset and metadata.
 
     Raises:
         ConfigError: `offsets` is no mapping of partitions to offsets, or an offset is negative.

@@ -437,7 +437,7 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Note `error` as the last error of all waiting batches, or of those whose leader is `node_id`."""
+        """Record `error` as the last error of all waiting batches, or of those whose leader is `node_id`."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
         self._complain(error)

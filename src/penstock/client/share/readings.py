@@ -76,8 +76,8 @@ class AcquiredRows:
         self.part = part
         self.rows: list[ShareRecord[Any, Any]] = []
         self.unread: list[Unread] = []
-        """Offsets to acknowledge although the application does not get them. The caller acknowledges them,
-        and empties the list."""
+        """Offsets to acknowledge although the application does not get their records. The caller acknowledges
+        them, and empties the list."""
         self._check_crcs = check_crcs
         self._unpack = unpack
         self._batches = log_batches(part)
@@ -87,7 +87,7 @@ class AcquiredRows:
 
         Raises:
             CorruptRecordError: the next batch is damaged, or too large when decompressed. The next call
-                continues behind it.
+                continues after the batch.
         """
         while not self.rows:
             batch = next(self._batches, None)
@@ -185,7 +185,7 @@ class AcquiredColumns:
 
         Raises:
             CorruptRecordError: a batch is damaged, or too large when decompressed. The next call continues
-                behind it.
+                after the batch.
         """
         while True:
             batches = self._next_batches()

@@ -73,7 +73,7 @@ def speaks_implicit_adds(client: AsyncClient) -> bool:
 async def take_step(
     client: AsyncClient, step: Step, node: int, transactional_id: str, timeout_ms: int
 ) -> StepAnswer:
-    """Send the request of a step to a node, without retries, and return the answer.
+    """Send one request of a transactional producer (a step) to a node, without retries; return the answer.
 
     Raises:
         UnsentError: the request has not been sent.
@@ -109,7 +109,7 @@ async def _reach(client: AsyncClient, node: int) -> Peer:
 
 
 async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> StepAnswer:
-    """Ask any broker for the coordinator of a group or a transactional id; return the answer.
+    """Ask any broker for the coordinator of a group or a transactional id; return the broker's answer.
 
     Raises as `take_step`.
     """

@@ -20,7 +20,9 @@ _NOTHING.flags.writeable = False
 
 
 class Texts(NamedTuple):
-    """A string or binary column. `nulls` has a 1 for each null row, and is empty if no row is null."""
+    """A string or binary column, as numpy arrays.
+
+    `nulls` has a 1 for each null row; it is empty if none is null."""
 
     ends: Int32s
     data: Bytes
@@ -28,7 +30,7 @@ class Texts(NamedTuple):
 
 
 class HeaderLists(NamedTuple):
-    """A headers column: each row's headers are those from index `firsts` to before index `lasts`."""
+    """A headers column, as numpy arrays: row i has the headers ``firsts[i]`` to before ``lasts[i]``."""
 
     firsts: Int32s
     lasts: Int32s
@@ -126,7 +128,7 @@ def header_lists(array: Any) -> HeaderLists:
 
 
 class Entries(NamedTuple):
-    """A map column: where the entries of each row end, and the names and values of all entries."""
+    """A map column, as numpy arrays: where each row's entries end, and names and values of all entries."""
 
     ends: Int32s
     names: Texts
@@ -148,14 +150,14 @@ def map_entries(array: Any) -> Entries:
 
 
 def constant_texts(text: bytes, size: int) -> Texts:
-    """Return a column that repeats one text in every row."""
+    """Return a `Texts` column that repeats one text in every row."""
     data = np.tile(np.frombuffer(text, np.uint8), size)
     ends = np.arange(0, (size + 1) * len(text), len(text), dtype=np.int32)
     return Texts(read_only(ends), read_only(data), _NOTHING)
 
 
 def no_texts(size: int) -> Texts:
-    """Return a column of `size` nulls."""
+    """Return a `Texts` column of `size` nulls."""
     return Texts(read_only(zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
 
 
@@ -167,6 +169,6 @@ def text_at(texts: Texts, row: int) -> bytes | None:
 
 
 def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
-    """Return an Arrow array of type `kind` made of offsets, bytes and, if `nulls` is not 0, validity bits."""
+    """Return an Arrow array of type `kind` made of offsets, bytes and, if it has nulls, validity bits."""
     bits = pa.py_buffer(valid) if nulls else None
     return pa.Array.from_buffers(kind, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)], nulls)

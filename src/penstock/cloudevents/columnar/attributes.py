@@ -60,7 +60,8 @@ SLOTS = {
     "subject": SUBJECT,
     "time": TIME,
 }
-"""The core attributes in the order in which they are written, and the number that kernels use for each."""
+"""A dict from each core attribute, in the order of writing, to the number that the compiled kernels use for
+it."""
 
 _TIME_TEXT_BYTES_MAX = 27
 
@@ -86,10 +87,10 @@ class Attributes:
         self.names, self.values, self.entries = self._entries()
         self.order: Int32s = empty(len(self.entries.names.ends) - 1, np.int32)
         self.ordinary: dict[str, bool] = {"time": True}
-        """By column: True if JSON needs no escapes for any of the column's texts."""
+        """A dict from column to a flag: True if JSON needs no escapes for any of the column's texts."""
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-        """Return the types of the typed columns ``ce_<name>``, by extension; these count as declared."""
+        """Return the declared types of the extensions in typed columns ``ce_<name>``, by extension name."""
         found: dict[str, AttributeType] = {}
         for name, array in self._columns.items():
             kind = type_of_column(array.type) if name.startswith("ce_") else None
@@ -107,7 +108,7 @@ class Attributes:
         return no_texts(self.size) if array is None else texts_of(array, kind or pa.string())
 
     def _content_types(self) -> Texts:
-        """Return the media types of the data: `datacontenttype`, or JSON if `content_type` implies it."""
+        """Return the media types of the data: `datacontenttype`, or JSON if `content_type` is JSON."""
         given = self._columns.get("datacontenttype")
         effective = self._columns.get("content_type")
         if effective is None or (given is not None and given.null_count == 0):
@@ -159,7 +160,7 @@ class Attributes:
         return names, values, entries
 
     def judge(self, mode: Mode) -> bool:
-        """Validate all rows, fill `errors`; return True if the extensions of valid rows are canonical."""
+        """Validate all rows, fill `errors`; return True if all valid extensions are canonical."""
         doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
@@ -242,7 +243,7 @@ def times_in_micros(times: Any) -> Any:
     """Return the times of a timestamp column in microseconds since 1970.
 
     Raises:
-        ConfigError: the times have no time zone, or digits beyond the microsecond.
+        ConfigError: the times have no time zone, or are not whole microseconds.
     """
     if times.type.tz is None:
         raise ConfigError(
@@ -275,7 +276,7 @@ def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) ->
 
 
 def _canonical(array: Any) -> Any:
-    """Return the cells of a column ``ce_<name>`` as strings, in the canonical text form of CloudEvents."""
+    """Return the values of a column ``ce_<name>`` as strings, in CloudEvents' canonical text form."""
     kind = type_of_column(array.type)
     if kind is AttributeType.BOOLEAN:
         return pc.if_else(array, "true", "false")

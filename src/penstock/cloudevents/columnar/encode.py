@@ -48,7 +48,8 @@ from penstock.records.columns import cut, empty
 from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 
 USE_KERNELS = COMPILED
-"""True if kernels are compiled. Without, the functions for single events are faster than the kernels."""
+"""True if kernels are compiled. Without compilation, the functions for single events are faster than the
+kernels."""
 
 _BYTES_MAX = 2**31 - 1
 _OPENING = '{"specversion":"1.0","id":"'
@@ -159,7 +160,7 @@ def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) 
 
 
 class _Writing:
-    """Writes one batch of columns as records. Rows with errors get neither value nor headers."""
+    """Writes one batch of attribute columns as records. Invalid rows get neither value nor headers."""
 
     def __init__(self, attributes: Attributes, mode: Mode, text_data: bool, binary_headers: bool) -> None:
         self.attributes = attributes
@@ -271,7 +272,7 @@ class _Writing:
         return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
     def _choices(self) -> Bytes:
-        """Return for each row how its data enter the JSON envelope: unchanged, as a string, or as base64."""
+        """Return for each row the form of its data in the JSON envelope: unchanged, a string, or base64."""
         attributes = self.attributes
         data = self._without_wrong(attributes.data)
         types = attributes.content_types

@@ -40,7 +40,7 @@ EVENT_SCHEMA = pa.schema(
         ("rule", pa.string()),
     ]
 )
-"""Every column that `decode_events` can make."""
+"""The Arrow schema of all columns that `decode_events` can make, except those of single extensions."""
 
 _BLOCK_ROWS = 4096
 _OUTCOMES = pa.array(["event", "not an event", "invalid event"])
@@ -178,7 +178,7 @@ class EventColumns:
         return events
 
     def _texts_by_row(self, column: int, no_claim: str) -> Any:
-        """Return for each row item `column` of its error, `no_claim` if it is no event, null for an event."""
+        """Return a text per row: item `column` of its error, `no_claim` for no event, null for an event."""
         others = self._rows.rows == table.NO_CLAIM
         texts = sorted({no_claim, *(str(error[column]) for error in self._rows.errors.values())})
         if not self._rows.errors and not others.any():
@@ -204,7 +204,7 @@ class EventColumns:
 
 
 class LocatedTexts:
-    """A column of texts before they are copied: the buffer and position of each, and the target buffer."""
+    """A column of texts before they are copied: the source buffer and position of each, and the target."""
 
     def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
         self.starts = starts
@@ -223,7 +223,7 @@ class LocatedTexts:
 
 
 def _typed(texts: Any, name: str, declared: AttributeType) -> Any:
-    """Return a column of canonical texts in the declared type; a text of no such value becomes null."""
+    """Return a column of canonical texts in the declared type; a text that does not fit becomes null."""
     kind = ARROW_TYPES[declared]
     if kind == pa.string():
         return texts

@@ -45,10 +45,12 @@ from penstock.records.columns import empty
 from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 
 _ENTRIES_EXPECTED = 8
-"""The extensions per structured event for which there is room; rows beyond this room go to `from_record`."""
+"""The number of extensions per structured event for which memory is reserved; rows beyond it go to
+`from_record`."""
 
 USE_KERNELS = COMPILED
-"""True if kernels are compiled. Without, the functions for single events are faster than the kernels."""
+"""True if kernels are compiled. Without compilation, the functions for single events are faster than the
+kernels."""
 
 CORE_SLOTS = {
     "id": table.ID,
@@ -91,7 +93,7 @@ class DecodeOptions:
 
 
 class LocatedRows:
-    """Classifies each row of a batch of records, and has the position and size of every part of its event."""
+    """Classifies each row of a batch of records, and stores position and size of every part of its event."""
 
     def __init__(self, batch: Any, options: DecodeOptions) -> None:
         self.size: int = batch.num_rows
@@ -171,7 +173,7 @@ class LocatedRows:
         self.entries = entries
 
     def _ask(self, asked: Any, batch: Any) -> None:
-        """Decode the rows in `asked` with `from_record`, and write their events to the side buffer."""
+        """Decode the rows `asked` with `from_record`, and copy their events' texts to the side buffer."""
         keys = batch.column("key") if self.options.with_keys and "key" in batch.schema.names else None
         more: list[tuple[int, int, int, int]] = []
         for row in asked.tolist():
@@ -220,12 +222,12 @@ class LocatedRows:
 
 
 def _no_known_texts() -> Int32s:
-    """Return an empty cache for kernels, to contain the positions of sources and media types found valid."""
+    """Return an empty table for kernels, for positions of sources and media types found valid."""
     return np.full(2 * KNOWN_TEXTS * 2, -1, np.int32)
 
 
 def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:
-    """Return (microseconds since 1970, state); TIME_EXACT means that formatting them gives `text` again."""
+    """Return (microseconds since 1970, state) of a time; TIME_EXACT if formatting restores its text."""
     if moment is None:
         return 0, TIME_ONLY_TEXT
     utc = moment.astimezone(UTC)

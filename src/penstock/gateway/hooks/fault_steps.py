@@ -1,4 +1,4 @@
-"""Injected faults in front of a real cluster: the handling of a request that they affect.
+"""Injected faults in front of a real cluster: how the gateway handles a request that a fault affects.
 
 The faults, and the responses with error codes, are those of `penstock.testing`.
 """
@@ -63,7 +63,7 @@ def suffering(asked: HookedRequest, faults: Faults, hooks: Answering) -> Steps:
 def _answered(
     asked: HookedRequest, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
 ) -> Steps:
-    """Return the response to a request, with the error codes that faults put into it."""
+    """Return the response to a request, with the error codes that the injected faults add."""
     failures = [fault for fault in happening if fault.kind == "fail"]
     if not failures:
         return (yield from hooks.answered(asked, asked.read, may_pass=may_pass))

@@ -1,9 +1,10 @@
-"""Translation of Fetch before 4: batches of magic 2 become messages of magic 0 or 1.
+"""Translation of Fetch before version 4: batches of magic 2 become messages of magic 0 or 1.
 
 Messages have magic 0 for Fetch 0 and 1, and magic 1 for Fetch 2 and 3. The gateway fetches committed records
 only, without a fetch session. One client request may take several requests to the cluster. If the fetched
-batches have no record for the client, the gateway continues to fetch after them. Partitions without records,
-because others have filled the response, are fetched separately: old clients expect independent partitions.
+batches have no record for the client, the gateway continues to fetch after them. Partitions that got no
+records, because other partitions have filled the response, are fetched separately: for old clients, the
+records of one partition never displace those of another.
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ if TYPE_CHECKING:
 WHOLE_LIMIT_SINCE = 3
 
 FETCH_BYTES_MAX = 8 << 20
-"""Largest size of a fetch from the cluster: it is converted in one step, during which other clients wait."""
+"""The largest size in bytes of one fetch from the cluster. It is converted in one step, during which other
+clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
-"""Fetch size for a partition that got no records at first: the default of `max.message.bytes`."""
+"""The fetch size in bytes for a partition that got no records at first: the default of `max.message.bytes`.
+"""
 
 CROWDED_OUT_MAX = 16
-"""Most partitions of a request that are fetched one by one, as their next batch exceeds `BATCH_BYTES`."""
+"""The most partitions of a request that are fetched one by one, because their next batch exceeds
+`BATCH_BYTES`."""
 
 UNPACKED_BYTES_MAX = 64 << 20
-"""Largest decompressed size of the records of one response from the cluster."""
+"""The largest decompressed size, in bytes, of the records of one response from the cluster."""
 
 
 def fetch(asked: TranslatedRequest) -> Steps:
@@ -58,7 +62,7 @@ def fetch(asked: TranslatedRequest) -> Steps:
 
 
 class _Fetching:
-    """One Fetch request of a client, and the requests to the cluster that are made for it."""
+    """The handling of one Fetch request of a client, with the state of all requests to the cluster for it."""
 
     def __init__(self, asked: TranslatedRequest) -> None:
         self._asked = asked
@@ -86,9 +90,9 @@ class _Fetching:
     def _in_turn(self) -> list[PartitionReading]:
         """Return the partitions in the order of the requests to the cluster.
 
-        Clients of versions without a limit for the whole response (Fetch 0 to 2) do not vary the order of
-        partitions. So that all partitions are served even if each response is full, the first one follows
-        from a checksum of the fetch offsets: the gateway has no state between requests.
+        Clients of Fetch 0 to 2, which have no limit for the whole response, do not vary the order of
+        partitions. A checksum of the fetch offsets selects the first partition, so that all partitions are
+        served in time although the gateway has no state between requests.
         """
         readings = list(self._readings.values())
         if self._asked.version >= WHOLE_LIMIT_SINCE or not readings:
@@ -98,7 +102,7 @@ class _Fetching:
         return readings[first:] + readings[:first]
 
     def _read_the_rest(self) -> Steps:
-        """Fetch again from partitions that have records to read, but got none yet."""
+        """Fetch again from partitions that have records, but got none in the previous fetches."""
         everything = self._in_turn()
         while skipping := [each for each in everything if each.skips]:
             response = yield self._call(skipping)

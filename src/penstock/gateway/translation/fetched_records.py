@@ -46,7 +46,8 @@ class PartitionReading:
         self.skips = False
         """True if no fetched batch had a record for the client, so that fetching continues at `offset`."""
         self.is_starved = False
-        """True if the partition has records but none was fetched, because others have filled the response."""
+        """True if the partition has records but none was fetched, because other partitions have filled the
+        response."""
 
     @property
     def is_done(self) -> bool:
@@ -93,10 +94,10 @@ class PartitionReading:
             self.error_code = ErrorCode.CORRUPT_MESSAGE
 
     def cut(self, left_bytes: int | None) -> bytes:
-        """Return the records for the response, cut to the size limits, even within a message.
+        """Return the records for the response, cut at the size limits, even in the middle of a message.
 
-        `left_bytes` is the remainder of the limit for the whole response; the caller ensures that the first
-        message of a response is whole. None is for versions without that limit, where only
+        `left_bytes` is the number of bytes left for the whole response; the caller ensures that the first
+        message of a response is whole. It is None for versions without that limit; then only
         `partition_max_bytes` applies.
         """
         if left_bytes is None:
@@ -105,7 +106,7 @@ class PartitionReading:
         return self.records[:limit]
 
     def first_message(self) -> bytes:
-        """Return the first message alone.
+        """Return only the first message of the records.
 
         Raises:
             CorruptRecordError: there is no whole message.

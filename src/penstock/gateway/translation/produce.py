@@ -1,7 +1,7 @@
-"""Translation of Produce before 3: the message set of each partition becomes one batch of magic 2.
+"""Translation of Produce before version 3: each partition's message set becomes one batch of magic 2.
 
 If the messages of a partition are invalid, the gateway does not send them to the cluster. It returns the
-error code for this partition that brokers returned before Kafka 0.11.
+error code that brokers before Kafka 0.11 returned for such a partition.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 UNPACKED_BYTES_MAX = 32 << 20
-"""Largest decompressed size of the messages of one request."""
+"""The largest decompressed size, in bytes, of the messages of one request."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""Most messages in one request, after decompression."""
+"""The most messages in one request, counted after decompression."""
 
 QUICK_BYTES_MAX = 512 << 10
-"""The largest message set that is compressed again at a fast level; a larger one could grow beyond a topic's
-`max.message.bytes`."""
+"""The largest message set, in bytes, that is recompressed at a fast level; a larger one could exceed a
+topic's `max.message.bytes` at that level."""
 
 
 _Outcomes = dict[tuple[str, int], PartitionProduceResponse]
@@ -80,7 +80,7 @@ def produce(asked: TranslatedRequest) -> Steps:
 
 
 def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduceResponse]:
-    """Return the outcomes in the order of the partitions in the request, without duplicates."""
+    """Return the outcomes in the order of the request's partitions, each partition once."""
     topics: dict[str, TopicProduceResponse] = {}
     for topic in request.topic_data:
         answer = topics.setdefault(topic.name, TopicProduceResponse(name=topic.name))
@@ -94,8 +94,8 @@ def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduce
 def _acks(asked: int) -> int:
     """Return the acks for the request to the cluster, given those of the client.
 
-    Before Kafka 0.9, acks above 1 were a number of replicas; all in-sync replicas (-1) are at least as safe.
-    Acks 0 become 1, so that the gateway notices a failure.
+    Before Kafka 0.9, acks above 1 were a number of replicas; they become -1 (all in-sync replicas), which is
+    at least as safe. Acks 0 become 1, so that the gateway notices a failure.
     """
     if asked > 1:
         return ALL_REPLICAS
@@ -131,9 +131,9 @@ def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcome
 def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memoryview | None:
     """Convert a message set to a batch of magic 2; return None if the set has no whole message.
 
-    A message that is cut at the end is dropped. Like Kafka 0.8 and 0.9, this accepts messages of magic 1
-    inside compressed messages of magic 0, and nested compressed messages. Batches of magic 2 in such an old
-    version of Produce are not changed: the cluster accepts or refuses them.
+    A message that is incomplete at the end of the set is dropped. Like Kafka 0.8 and 0.9, this accepts
+    messages of magic 1 inside compressed messages of magic 0, and nested compressed messages. Batches of
+    magic 2 are not changed: the cluster accepts or refuses them.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), INVALID_TIMESTAMP (32), or MESSAGE_TOO_LARGE (10) for messages that

@@ -1,6 +1,6 @@
-"""The topics of the cluster as a broker of Kafka 0.7 shows them: names, partitions, and creation on demand.
+"""The topics that the gateway shows to Kafka 0.7 clients: names, partitions, and creation on demand.
 
-Only topics that exist are cached; other names that peers send use no memory.
+Only topics that exist are cached, so that unknown names in requests use no memory.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from penstock.protocol.since import METADATA_CREATION_SINCE
 from penstock.v07.topics import InvalidTopic, WrongPartition
 
 LOOK_AGAIN_S = 1.0
-"""The least seconds between look-ups of all topics, when a leader or a partition is unknown."""
+"""The shortest time in seconds between look-ups of all topics, when a leader or a partition is unknown."""
 
 NAMES_MAX = 100
-"""The most unknown topics of one request that are looked up. Further ones count as missing."""
+"""The most unknown topics of one request that are looked up. Further ones are treated as nonexistent."""
 
 APPEAR_S = 5.0
-"""Seconds that a newly created topic may take to appear in Metadata."""
+"""The longest time in seconds that a newly created topic may take to appear in Metadata."""
 
 UNKNOWN_S = 1.0
-"""Seconds during which the cluster may answer that a topic to be created is unknown. Apache Kafka with KRaft,
-and a Penstock cluster, answer so while they create the topic; a cluster that creates no topics always does.
+"""Seconds during which the cluster may answer UNKNOWN_TOPIC_OR_PARTITION for a topic to be created. Apache
+Kafka with KRaft and Penstock answer so while they create the topic; a cluster without auto-creation always
+does.
 """
 
 APPEAR_STEP_S = 0.05
@@ -43,24 +44,26 @@ _PATIENCE_S: dict[int, float] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: APPEAR_S,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UNKNOWN_S,
 }
-"""Seconds during which Metadata may answer each of these codes before the topic counts as not created. Any
-other code ends the attempt at once.
+"""A dict from an error code to the seconds during which Metadata may return it before the topic counts as not
+created. Any other code ends the attempt at once.
 """
 
 
 class ClusterTopics:
-    """Looks up topics through `client`, whose settings must not allow topic creation."""
+    """Looks up and creates topics of the cluster. The settings of `client` must not allow topic creation."""
 
     def __init__(self, client: AsyncClient) -> None:
         self.created = asyncio.Event()
-        """Set when a topic has been created."""
+        """An event that is set when a topic has been created."""
         self._client = client
         self._looked_at = float("-inf")
         self._creating: dict[str, asyncio.Task[None]] = {}
 
     @property
     def names(self) -> list[str]:
-        """The topics of the last look-up, without internal ones. Any thread may read this property."""
+        """The names of all topics except internal ones at the last look-up.
+
+        Any thread may read this property."""
         return sorted(
             name
             for name, info in list(self._client.cluster.topics.items())
@@ -73,7 +76,7 @@ class ClusterTopics:
         return 0 if info is None else len(info.partitions)
 
     async def look(self, *, is_urgent: bool = False) -> None:
-        """Look up all topics, unless that was done less than `LOOK_AGAIN_S` seconds ago.
+        """Look up all topics, unless the last look-up was less than `LOOK_AGAIN_S` seconds ago.
 
         Raises:
             NetworkError: no broker answers.
@@ -119,7 +122,7 @@ class ClusterTopics:
             await self._client.refresh(there)
 
     async def partition(self, name: str, partition: int, *, is_discovered: bool = False) -> bool:
-        """Return False if the topic does not exist, True if it has the partition.
+        """Return True if the topic has the partition, False if the topic does not exist.
 
         With `is_discovered`, the topic was looked up just now, and is not looked up again.
 
@@ -147,7 +150,7 @@ class ClusterTopics:
 
         Raises:
             InvalidTopic: no topic can have this name.
-            KafkaError: the topic does not exist, and is not created.
+            KafkaError: the topic does not exist, and cannot be created.
             NetworkError: no broker answers.
         """
         info = await self.find(name)

@@ -1,4 +1,4 @@
-"""Produce message sets of 0.7 as records to the cluster: idempotent, acknowledged by all in-sync replicas."""
+"""Produces message sets of Kafka 0.7 to the cluster: idempotent, acknowledged by all in-sync replicas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
-"""``max.block.ms``: a full buffer blocks a connection as long as records may take to be acknowledged."""
+"""The producer's ``max.block.ms``: a full buffer blocks a connection at most as long as an acknowledgement
+may take."""
 
 PIECE = 500
-"""Number of messages of a set after which the event loop handles other connections."""
+"""The number of messages of a set after which the event loop handles other connections."""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -31,7 +32,7 @@ Failed = Callable[[PenstockError], object]
 
 
 class ClusterWriter:
-    """Produces to the cluster. While its buffer is full, callers wait and read no further requests."""
+    """Produces messages of Kafka 0.7 clients to the cluster. While its buffer is full, callers wait."""
 
     def __init__(
         self,
@@ -59,10 +60,10 @@ class ClusterWriter:
         await self._producer.close(timeout_s)
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part` with a partition that the topic has; -1 becomes a random one.
+        """Return `part` with a partition number that the topic has; -1 is replaced by a random number.
 
         Raises:
-            InvalidTopic, WrongPartition: there can be no such partition.
+            InvalidTopic, WrongPartition: the topic name is invalid, or the topic has no such partition.
             KafkaError: there is no such topic, and the cluster does not create it.
             NetworkError: no broker answers.
         """
@@ -108,7 +109,8 @@ class ClusterWriter:
     async def _send(self, topic: str, partition: int, message: PlainMessage, watched: list[Delivery]) -> None:
         """Send one message.
 
-        The first delivery of each batch is added to `watched`: all records of a batch have the same outcome.
+        Adds the first delivery of each producer batch to `watched`, since all records of a batch have the
+        same outcome.
         """
         try:
             accepted = self._producer.try_send(topic, message.payload, None, partition, None, ())

@@ -1,16 +1,16 @@
 """Compact one batch: decide which of its records stay, and write the batch that holds them.
 
-A record is removed if a later record has its key. A tombstone (a record without a value) is removed after
-`delete.retention.ms` since compaction first met it; the time until which it is kept, the *delete
+A record is removed if a later record has its key. A tombstone (a record without a value) is removed when
+`delete.retention.ms` have passed since compaction first read it. The time of its removal, the *delete
 horizon*, is stored in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when
-records are taken out of it. A batch without records is kept where readers need it: the last batch of a
+records are removed from it. A batch without records is kept where readers need it: the last batch of a
 producer carries its sequence numbers, the last batch of a segment shows where the segment ends.
 
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch
-unreadable, because such an offset would remove other records. The caller leaves that batch as it is.
+unreadable, because such an offset would remove other records. The caller then leaves the batch unchanged.
 
 The caller decides what happens to batches of transactions and to markers (`transactions`). An entry of magic
-0 or 1 is kept or removed as a whole. Works on bytes, not on files.
+0 or 1 is kept or removed as a whole. The module works on bytes, not on files.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from penstock.records.format.varint import encode_varint, read_unsigned
 from penstock.records.kernels.key_scanner import Scanner
 
 LatestOffsets = Mapping[bytes, int]
-"""The offset of the last record with each key, in the part of the log that was read."""
+"""Returns the offset of the last record with a given key, in the part of the log that was read."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class WhenEmpty(Enum):
-    """The fate of a batch that loses all its records in compaction: dropped, or kept without records."""
+    """The treatment of a batch that loses all its records in compaction: dropped, or kept without records."""
 
     DROP = 0
     KEEP = 1
@@ -83,9 +83,10 @@ def clean(
     fate: BatchFate = BatchFate.BY_KEY,
     scan: Scanner = scan_keys,
 ) -> bytes | None:
-    """Return a batch after compaction: unchanged, with fewer records, or None if it is removed.
+    """Compact a batch; return it unchanged or with fewer records, or return None to remove it.
 
-    `latest` has the last offset of each key below `up_to_offset`; records from `up_to_offset` on stay.
+    `latest` has the last offset of each key below `up_to_offset`; records at `up_to_offset` and later are
+    kept.
 
     Raises:
         CorruptRecordError: the records cannot be read.
@@ -130,7 +131,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """Return an aborted batch or a marker after compaction, or None if it is removed."""
+    """Compact an aborted batch or a marker; return the batch to keep, or None to remove it."""
     if fate is BatchFate.NEEDED:
         return batch
     if fate is BatchFate.SPENT and header.record_count:
@@ -145,7 +146,7 @@ def _clean_whole(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[RecordSpan]]:
-    """Return the decompressed records of a batch of magic 2, and the span of each record in them.
+    """Return the decompressed records of a batch of magic 2, and the byte range of each record.
 
     Raises:
         CorruptRecordError: the records cannot be read; or an offset lies outside the batch, or is not above
@@ -177,7 +178,7 @@ def _is_needed(batch: bytes, entry: BatchEntry, latest: LatestOffsets) -> bool:
 
 
 def _rows(batch: bytes, entry: BatchEntry) -> list[Record]:
-    """Return the messages of an entry of magic 0 or 1.
+    """Return the messages in an entry of magic 0 or 1, which may be a compressed wrapper.
 
     Raises:
         CorruptRecordError: the messages cannot be read, or an offset is past the entry's last offset.
@@ -192,7 +193,7 @@ def _rows(batch: bytes, entry: BatchEntry) -> list[Record]:
 
 
 def _with_horizon(data: bytes, header: BatchHeader, kept: list[RecordSpan], horizon_ms: int) -> bytes:
-    """Return a batch of the records `kept`, with the delete horizon: the time to remove its tombstones.
+    """Return a batch with the records `kept` and a delete horizon: the time to remove its tombstones.
 
     The horizon is stored as the base timestamp, so the records' timestamp deltas are computed again. All
     other bytes of a record are copied.
@@ -220,7 +221,7 @@ def _with_horizon(data: bytes, header: BatchHeader, kept: list[RecordSpan], hori
 
 
 def _emptied(header: BatchHeader) -> bytes:
-    """Return a batch without records that has the offsets and the producer fields of `header`."""
+    """Return a batch without records, with the offsets and the producer fields of `header`."""
     return _rebuilt(header, b"", 0, header.max_timestamp, header.max_timestamp)
 
 
@@ -232,7 +233,7 @@ def _rebuilt(
     latest_ms: int,
     more_attributes: int = 0,
 ) -> bytes:
-    """Return a batch with other records but the offsets, producer, codec and timestamp type of `header`."""
+    """Return a batch of new records with the offsets, producer, codec and timestamp type of `header`."""
     attributes = header.attributes | more_attributes
     if not count:
         attributes &= ~DELETE_HORIZON_BIT

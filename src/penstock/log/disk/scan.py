@@ -1,10 +1,10 @@
 """Read topics from a Kafka data directory into Arrow, without a broker or beside a running one.
 
-Segments are mapped into memory and decoded there. The directory may be Penstock's or Apache
+Segments are mapped into memory and decoded from these mappings. The directory may be Penstock's or Apache
 Kafka's, and in use: each partition is read up to the last complete batch at the time when its reading
 began. Nothing is locked or written. See `ReadOnlyLog`.
 
-If a log is truncated while it is read (a follower that follows a new leader), mapped pages disappear, which
+If a log is truncated while it is read (by a follower with a new leader), mapped pages disappear, which
 ends the process with SIGBUS; deleting segments does not.
 """
 
@@ -37,15 +37,17 @@ if TYPE_CHECKING:
     from penstock.records.decode import WholeBatches
 
 BATCH_BYTES = 4 << 20
-"""Size of the Arrow batches that a scan yields. Measured: smaller and larger ones cost more per byte."""
+"""The size in bytes of the Arrow batches that a scan yields. In measurements, smaller and larger ones cost
+more per byte."""
 
 NAMES_SHOWN_MAX = 20
 
 LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
-"""The end of the message of an `UnpackLimitError`: here the limits are arguments, not settings."""
+"""The end of the message of an `UnpackLimitError` in a scan, where the limits are arguments, not settings."""
 
 Position = int | str | datetime | Mapping[int, int | str | datetime]
-"""A start or end: an offset, "earliest", "latest", a time, or a mapping from partition numbers to these."""
+"""The start or end of a scan: an offset, "earliest", "latest", a time, or a mapping from partition number
+to offset."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}
@@ -116,14 +118,13 @@ def scan_log(
             after it), or a mapping of partition numbers to offsets, in which a partition that is
             missing begins at the earliest. Offsets before the log's start mean its start.
         end: where to stop, exclusive, in the same forms; a partition missing in a mapping ends at the latest.
-        columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
+        columns: names from `COLUMN_NAMES`, in the order of the result's columns; all by default.
         isolation: "read_committed" leaves out aborted transactions, and stops at the first open
             transaction. It reads all batch headers of the partition first.
-        batch_bytes: approximate size of the columns of an Arrow batch; a batch of the log is never
-            divided, however large it is decompressed.
-        unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
-        unpack_max_records: how many records one compressed batch may hold.
-        last: number of offsets before the end of each partition at which to start, in place of `start`.
+        batch_bytes: approximate size of the columns of an Arrow batch; one batch of the log is never divided,
+        even if it is larger after decompression. unpack_max_bytes: the maximum bytes of one compressed batch
+        after decompression. unpack_max_records: the maximum number of records in one compressed batch. last:
+        the scan starts this number of offsets before the end of each partition; replaces `start`.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other invalid
@@ -302,7 +303,7 @@ def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, de
 
 
 def _mapped(region: Region) -> memoryview | WholeBatches:
-    """Return a region of a file mapped into memory. The mapping ends when the last view of it is dropped."""
+    """Return a region of a file mapped into memory. The mapping ends with its last view."""
     from penstock.records.decode import WholeBatches
 
     file, position, end, end_offset = region

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 Token = TypeVar("Token")
 
 ANSWER_BYTES_MIN = 4
-"""Every answer begins with a correlation id."""
+"""The minimum size of an answer in bytes: every answer begins with a correlation id."""
 
 CORRELATION_ID_MASK = 0x7FFFFFFF
-"""Correlation ids are counted from 1 and start again at 0 after 2^31 - 1."""
+"""The mask for correlation ids, which are counted from 1 and start again at 0 after 2^31 - 1."""
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
@@ -67,8 +67,10 @@ class ClientConnection(Generic[Token]):
 
     Args:
         client_id: the client id in the headers of requests.
-        frame_bytes_max: the most bytes of an answer; a larger one is refused before memory is allocated.
-        take: returns a writable view for an answer that does not fit into 16 KiB, of exactly its size.
+        frame_bytes_max: the maximum size of an answer in bytes; a larger answer is refused before memory is
+            allocated.
+        take: a function that returns a writable view for an answer that does not fit into 16 KiB, of exactly
+            its size.
     """
 
     __slots__ = (

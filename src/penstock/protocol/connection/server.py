@@ -27,14 +27,15 @@ FRAME_START_BYTES = 64 << 10
 """The first size of the buffer for a frame of a new connection. The buffer doubles as bytes arrive."""
 
 BACKLOG_BYTES_MAX = 64 << 10
-"""The most bytes that are read ahead while a request is open. Reading shows if the peer has closed."""
+"""The maximum number of bytes that are read ahead while a request is open. Reading shows if the peer has
+closed."""
 
 REQUEST_BYTES_MIN = 1
 """The smallest size of a frame; the parser of headers refuses one that is shorter than a header."""
 
 
 class Memory(Protocol):
-    """A lender of buffers for requests that arrive in parts."""
+    """An object that lends buffers to connections, for requests that arrive in parts."""
 
     def lend(self, size: int) -> bytearray | None:
         """Return a buffer of at least `size` bytes; None to refuse, which ends the connection."""
@@ -65,7 +66,7 @@ class ServerConnection:
     Args:
         scratch: the buffer into which every connection reads first. It is free between two reads.
         memory: the lender of buffers.
-        frame_bytes_max: the most bytes of a request.
+        frame_bytes_max: the maximum size of a request in bytes.
     """
 
     __slots__ = (
@@ -112,7 +113,7 @@ class ServerConnection:
         """The number of bytes of answers that `data_to_send` will return."""
 
     def limit_frames(self, frame_bytes_max: int) -> None:
-        """Set the greatest size in bytes of the frames that follow."""
+        """Set the maximum size in bytes of the frames that follow."""
         self._size_max = frame_bytes_max
 
     # --- bytes in ----------------------------------------------------------------------------------------
@@ -148,8 +149,8 @@ class ServerConnection:
     def only_request(self, count: int) -> memoryview | None:
         """Take `count` received bytes if they are exactly one request, and open it; else return None.
 
-        A shortcut for the usual case, in place of `received` and `next_request`. After None, nothing has been
-        taken, and `received` must be called. The view is valid until the next call.
+        A shortcut for the usual case, instead of `received` and `next_request`. If the result is None, no
+        bytes have been taken, and `received` must be called. The view is valid until the next call.
         """
         # A request that has its own memory, or has had it until now, is the business of `next_request`.
         if self._buffer is None and not (self._is_open or self._backlog or self._has_ended):
@@ -242,7 +243,7 @@ class ServerConnection:
         self.queued_bytes += len(answer)
 
     def complete(self) -> None:
-        """Close the open request without an answer: the API has none, or the driver has sent it itself.
+        """Close the open request without an answer: its API has none, or the driver has sent one itself.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -298,7 +299,10 @@ class ServerConnection:
     # --- memory ------------------------------------------------------------------------------------------
 
     def _keep_rest(self) -> None:
-        """Copy the rest of the scratch buffer to the backlog: other connections will overwrite the buffer."""
+        """Copy the unprocessed bytes of the scratch buffer to the backlog.
+
+        Other connections will overwrite the scratch buffer.
+        """
         data = self.rest
         if data is not None:
             self.rest = None

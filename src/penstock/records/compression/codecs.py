@@ -1,7 +1,7 @@
 """The codecs of record batches, in every framing seen on the wire, and the limits of what they unpack.
 
-Memory is bounded: no more than `limit_bytes` is allocated, and not much more than the compressed bytes can
-possibly hold. A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records: code that
+Memory is bounded: at most `limit_bytes` is allocated, and not much more than the compressed bytes can
+decompress to. A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records: code that
 decompresses foreign data does it within an `UnpackBudget`, which raises `UnpackLimitError` before more is
 allocated. The codecs do not depend on the format of the data.
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # starts without them.
 
 _HEAD_BYTES = 8
-"""The number of bytes that suffices to recognise any codec: the length of xerial's magic."""
+"""The number of bytes that is enough to recognise any codec: the length of xerial's magic number."""
 
 
 GZIP_QUICK_LEVEL = 1
@@ -52,7 +52,7 @@ NESTING_MAX = 16
 
 
 class CompressionCodec(IntEnum):
-    """The compression codec of a batch, as its attributes have it in bits 0-2."""
+    """A compression codec of batches, with its number in bits 0-2 of the attributes."""
 
     NONE = 0
     GZIP = 1
@@ -62,7 +62,7 @@ class CompressionCodec(IntEnum):
 
     @classmethod
     def from_name(cls, name: str | None) -> CompressionCodec:
-        """Return the codec that Kafka's configuration calls `name` ("none", "gzip", "snappy", ...).
+        """Return the codec with this name in Kafka's configuration ("none", "gzip", "snappy", ...).
 
         Raises:
             ValueError: no such codec.
@@ -76,11 +76,11 @@ class CompressionCodec(IntEnum):
 def compress(
     codec: int, data: Buffer, level: int | None = None, *, broken_lz4_checksum: bool = False
 ) -> bytes:
-    """Compress `data`.
+    """Compress `data` with a codec.
 
-    `level` is the codec's own scale: gzip 0-9 (default 6), zstd 1-22 (default 3), lz4 from 3 on its
-    slower high-compression mode (default the fast one); snappy has none.
-    `broken_lz4_checksum` writes the frame header that messages of magic 0 need.
+    `level` is on the codec's own scale: gzip 0-9 (default 6); zstd 1-22 (default 3); lz4 from 3 on in its
+    slower high-compression mode (default: the fast mode); snappy has no levels. `broken_lz4_checksum` writes
+    the frame header that messages of magic 0 need.
 
     Raises:
         EncodeError: no such codec or level.
@@ -100,8 +100,8 @@ def compress(
 def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
     """Return the compression level for recompressing data that arrived compressed in `size` bytes.
 
-    Gzip data of up to `quick_bytes` gets level 1, which takes a fifth to a tenth of the time of level 6 and
-    up to a quarter more bytes. Otherwise the result is None, the codec's default level.
+    For gzip data of up to `quick_bytes` this is level 1, which takes a fifth to a tenth of the time of level
+    6 and gives up to a quarter more bytes. Otherwise the result is None: the codec's default level.
     """
     return GZIP_QUICK_LEVEL if codec == CompressionCodec.GZIP and size <= quick_bytes else None
 
@@ -111,7 +111,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
 
     Raises:
         CorruptRecordError: unknown codec, or broken data.
-        UnpackLimitError: the result has more than `limit_bytes`; no memory is allocated for it.
+        UnpackLimitError: the result has more than `limit_bytes`; no memory is allocated for the excess.
     """
     view = memoryview(data).cast("B")
     if codec == CompressionCodec.NONE:
@@ -147,16 +147,16 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 
 def begins_as(codec: int, data: memoryview) -> bool:
-    """Return True if the first bytes of `data` can start data that is compressed in this codec."""
+    """Return True if data compressed with this codec can begin with the first bytes of `data`."""
     begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
     return begins
 
 
 def decompressed_size_max(codec: int, data: memoryview) -> int:
-    """Return the greatest size that the decompressed `data` can have, judged by its framing alone.
+    """Return the maximum decompressed size of `data`, computed from its framing alone.
 
-    This is a true upper bound for snappy, lz4 and zstd. For gzip, there is none: the result is the size that
-    the last member states, which is right for data of a single member.
+    This is a true upper bound for snappy, lz4 and zstd. For gzip there is no such bound: the result is the
+    size in the last member's trailer, which is correct for data of a single member.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.
@@ -207,7 +207,7 @@ def _copy(data: memoryview, target: memoryview) -> int:
 
 
 class _Codecs(dict[int, ModuleType]):
-    """The modules of the codecs by number, each imported on its first use."""
+    """A dict from codec number to the codec's module, which is imported on first use."""
 
     def __missing__(self, codec: int) -> ModuleType:
         if codec == CompressionCodec.GZIP:

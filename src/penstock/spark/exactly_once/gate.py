@@ -1,8 +1,8 @@
 """A gate transaction that hides the rows of a job until all of them are committed.
 
-Readers of committed rows see nothing behind the first open transaction of a partition. The gate puts one
-record into every partition of the topic before the first row, so that the rows of all tasks appear at once,
-when the gate ends. It is aborted, so that its records are never read.
+Consumers with `read_committed` get no records after the first open transaction of a partition. The gate puts
+one record into every partition of the topic before the first row, so that the rows of all tasks appear at
+once, when the gate ends. It is aborted, so that its records are never read.
 
 The driver gets the producer id; each task writes all records of the gate: with one producer id, epoch and
 sequence number, a partition takes the first and acknowledges the others as duplicates.
@@ -37,16 +37,17 @@ from penstock.spark.exactly_once.decision import TaskTransaction
 from penstock.spark.exactly_once.place import SinkPlace
 
 MARKERS_PATIENCE_S = 30.0
-"""The longest wait in seconds for the markers of committed transactions, which take milliseconds mostly."""
+"""The longest wait in seconds for the markers of committed transactions, which are usually written within
+milliseconds."""
 
 MARKERS_PAUSE_S = 0.01
 
 _held: set[TaskTransaction] = set()
-"""Gates whose records this process has written."""
+"""The transactions of the gates whose records this process has written."""
 
 
 class Gate(NamedTuple):
-    """A gate: its transaction, and the partitions in which it hides the rows of a job."""
+    """A gate transaction that hides the rows of a job in `partitions` partitions of `topic` until it ends."""
 
     transaction: TaskTransaction
     topic: str
@@ -54,7 +55,9 @@ class Gate(NamedTuple):
 
 
 def gate_for(place: SinkPlace, topic: str) -> Gate:
-    """Return a new gate for all partitions of `topic`. It hides no rows until a task writes its records.
+    """Return a new gate for all partitions of `topic`.
+
+    It hides no rows until a task writes the gate's records.
 
     Raises:
         KafkaError: the topic does not exist, or access to the transactional id is denied.
@@ -76,12 +79,12 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
 
 
 def hold(place: SinkPlace, gate: Gate) -> Future[None]:
-    """Start to write the records of the gate, unless this process has done so; return a future.
+    """Start to write the gate's records, unless this process has already done so; return a future.
 
     The caller waits for this future before it writes the first row.
 
     Raises, with the result of the future:
-        KafkaError: the gate has ended: the job is over, or has taken longer than its timeout.
+        KafkaError: the gate has ended: the job is over, or has taken longer than the transaction timeout.
         NetworkError, RequestTimeoutError: no broker answers.
     """
     done: Future[None] = Future()
@@ -108,7 +111,7 @@ def hold(place: SinkPlace, gate: Gate) -> Future[None]:
 
 
 async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implicit: bool) -> None:
-    """Write the gate's record into one partition; a broker acknowledges a repetition as a duplicate."""
+    """Write the gate's record into one partition; the broker acknowledges repetitions as duplicates."""
     name, producer_id, epoch = gate.transaction
     batch = encode_batch(
         [(None, b"", (), time.time_ns() // 1_000_000)],

@@ -27,10 +27,10 @@ METADATA_AGE_MAX_S = 1.0
 """The age in seconds up to which topic metadata are reused: an idle query plans 100 times a second."""
 
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The error codes of brokers for a topic that was deleted."""
+"""Error codes with which brokers answer for a topic that was deleted."""
 
 LOOKUP_PATIENCE_MS = 3_000
-"""The timeout for looking up offsets; after that, the lookup checks that the topics still exist."""
+"""The timeout in ms for looking up offsets; after that, the lookup checks that the topics still exist."""
 
 TOLD_EVERY_S = 60.0
 """The interval in seconds of the log lines of a query that waits."""
@@ -50,7 +50,7 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
 def presume_login(config: ClientConfig) -> None:
     """Make clients of this process retry a refused login, as during the rotation of a secret.
 
-    Another process of the query has logged in with the same secret before, so the secret is not mistyped.
+    Another process of the query has already logged in with the same secret, so the secret is correct.
     """
     if config.security is not None:
         from penstock.client.security.rotation import presume_accepted
@@ -72,7 +72,7 @@ class MetadataConnection:
             run(client.close())
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """Return how many partitions each topic of `selection` has; topics that do not exist are left out.
+        """Return a dict from each topic of `selection` to its number of partitions, without missing topics.
 
         Raises:
             KafkaError: a topic may not be read.
@@ -86,13 +86,13 @@ class MetadataConnection:
         return known[1]
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Return the ids of topics whose partitions have been counted, without topics that have no id."""
+        """Return the ids of topics that `partition_counts` has returned, without topics that have no id."""
         cluster = self._opened().cluster
         found = {topic: cluster.topic_id(topic) for topic in topics}
         return {topic: topic_id for topic, topic_id in found.items() if topic_id != NO_TOPIC_ID}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Return the offset for EARLIEST, LATEST or a time of each partition; None if no record is as late.
+        """Return each partition's offset for EARLIEST, LATEST or a time; None if all records are earlier.
 
         A time is in milliseconds since 1970. The result leaves out partitions that no longer exist.
 

@@ -1,7 +1,7 @@
 """The partitions, offsets and messages of one Kafka 0.7 broker, for planning and fetching.
 
-Offsets of Kafka 0.7 are byte positions, so a range can only end between two messages: at the ends that the
-broker returns. `options` refuses options that would divide ranges elsewhere.
+Offsets of Kafka 0.7 are byte positions, so a range can only end between two messages: at offsets that the
+broker returns. The module `options` refuses options that would divide ranges at other positions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """Return how many partitions each topic has, or would have if it does not exist yet.
+        """Return a dict from topic to its number of partitions; for a missing topic, its future number.
 
         Raises:
             KafkaError: a topic name is illegal.
@@ -48,7 +48,7 @@ class Brokers07:
         return {}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Return the byte offset for EARLIEST, LATEST or a time (the start of the segment written then).
+        """Return the byte offset for EARLIEST, LATEST or a time: for a time, the start of a segment.
 
         A time is in milliseconds since 1970.
 
@@ -67,9 +67,9 @@ class Brokers07:
 def fetch07(
     options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of `spans`, each in order, as batches with `columns`.
+    """Yield the messages of the byte ranges `spans`, each range in order, as batches with `columns`.
 
-    There are no retries: a broker that does not answer is an error.
+    Requests are not retried: a broker that does not answer causes an error.
 
     Raises:
         DataLossError: bytes of a span are no longer in the log, and failOnDataLoss is on.

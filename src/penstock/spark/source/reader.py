@@ -1,8 +1,8 @@
 """Read topics from Spark: plan on the driver, fetch and decode on the executors.
 
-Planning asks the brokers for offsets and divides the work into ranges (`planning`, `brokers`). Executors
-fetch ranges and yield Arrow batches of exactly the requested columns (`schema`); a range reads the same
-records however often a task is repeated, which Spark's guarantees require.
+Planning requests offsets from the brokers and divides the work into ranges (`planning`, `brokers`). Executors
+fetch ranges and yield Arrow batches of exactly the requested columns (`schema`). A repeated task reads the
+same records again, as Spark requires.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ after_fork_in_child(_clients.clear)
 
 
 class RangePartition(InputPartition):
-    """The input of one task: a range of one partition, or several small ones."""
+    """The input of one task: an offset range of one partition, or several small ranges."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class RangePartition(InputPartition):
         self.patience = patience
         topics = {span.topic for span in spans}
         self.topic_ids = {topic: each for topic, each in topic_ids.items() if topic in topics}
-        """The ids of the topics in `spans` by name, without topics that have no id."""
+        """A dict from topic to topic id for the topics in `spans`, without topics that have no id."""
 
     def __repr__(self) -> str:
         return printable(
@@ -89,21 +89,21 @@ class RangePartition(InputPartition):
 
 
 class TaskWork(Protocol):
-    """The interface for the work of a query's tasks: to read the ranges that the query's reader plans.
+    """The interface for the work of a query's tasks, which read the ranges that the reader has planned.
 
     Every method raises ConfigError if the options of the query are invalid.
     """
 
     @property
     def options(self) -> ReadOptions:
-        """The checked options of the read."""
+        """The checked options of the query."""
 
     @property
     def projection(self) -> Projection:
         """The conversion of fetched records to the columns of the query."""
 
     def check(self) -> None:
-        """Check on the driver that the tasks can do their work.
+        """Check on the driver that the tasks will be able to run.
 
         Raises:
             MissingDependencyError: a task needs a library that is not installed.
@@ -113,7 +113,7 @@ class TaskWork(Protocol):
         """Return the parts of the ranges of a batch query that must still be read. Raises StorageError."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the Arrow batches of one task."""
+        """Yield the rows of one task as Arrow batches."""
 
 
 class RowWork:
@@ -179,9 +179,10 @@ def _narrowed(
     brokers: MetadataConnection | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
-    """Return the tasks that read the records for which the condition `where` may be true.
+    """Return tasks only for the ranges in which the condition `where` may be true for a record.
 
-    If there are none because a time is read in UTC, one task without records checks the session's time zone.
+    If no range remains and a time in the condition is read in UTC, one task without records checks the
+    session's time zone.
     """
     lookup = None if options.protocol == "0.7" else brokers.lookup
     found = tasks(options, narrowed_ranges(ranges, where.wanted, lookup), topic_ids=topic_ids)
@@ -193,13 +194,13 @@ def _narrowed(
 def value_columns(
     options: ValueOptions | None, versions: Mapping[str, int] = MappingProxyType({})
 ) -> ValueColumns | None:
-    """Return the columns of decoded keys and values, or None if both stay bytes.
+    """Return the `ValueColumns` for decoded keys and values, or None if both stay bytes.
 
-    `versions` are the schema versions of the columns that a DataFrame or table has already.
+    `versions` are the schema versions from which an existing DataFrame or table was made.
 
     Raises:
         ConfigError, DecodeError: the schema does not exist, or is invalid.
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the request to the registry fails.
     """
     if options is None:
         return None
@@ -213,7 +214,7 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
 
     Raises:
         ConfigError: the options do not provide one of the columns.
-        PenstockError: as from `value_columns`.
+        PenstockError: the errors of `value_columns`.
     """
     if options.values is None:
         return Projection(schema, options.cloudevents, where=options.where)
@@ -223,7 +224,7 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
 
 
 def open_brokers(options: ReadOptions) -> MetadataConnection | Brokers07:
-    """Return a connection to the brokers for planning, in the protocol of the options; it connects later.
+    """Return a connection for planning, in the protocol of the options; its first request connects.
 
     Raises:
         ConfigError: an option of the client is invalid.
@@ -343,7 +344,7 @@ def tasks(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
-    """Return the inputs of tasks: `ranges`, divided by the options for partitions, and joined if small."""
+    """Return the inputs of tasks: `ranges`, divided according to the options, and combined if small."""
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )

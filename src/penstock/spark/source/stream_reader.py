@@ -1,7 +1,7 @@
-"""The reader of a stream, which Spark asks on the driver where micro-batches begin and end.
+"""The reader of a stream, from which Spark requests the start and end of micro-batches on the driver.
 
-One `StreamReader` lives as long as its query, in a process of its own beside the driver. It plans; executors
-get copies of it that only read.
+Each query has one `StreamReader`, which plans, in a separate process on the driver's machine. Executors get
+copies of it that only read.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's
@@ -61,14 +61,14 @@ LOST_START = (
 )
 
 UNLIMITED_ROWS = 2**62
-"""An upper limit that is never reached, for queries that only have a lower one."""
+"""The row limit of queries without an upper limit: so large that it is never reached."""
 
 RETRY_AFTER_S = 1.0
-"""The pause in seconds between two attempts during an outage; each attempt takes its own time as well."""
+"""The pause in seconds between two attempts during an outage; the duration of an attempt is added."""
 
 
 class StreamPlanner(DataSourceStreamReader):
-    """The part of a stream's reader that all Spark releases share: all but the limits of micro-batches."""
+    """The base of stream readers for all Spark releases: everything except the limits of micro-batches."""
 
     def __init__(self, work: TaskWork) -> None:
         self._work = work
@@ -79,11 +79,12 @@ class StreamPlanner(DataSourceStreamReader):
         self._initial: OffsetsJson | None = None
         self._latest: StreamOffsets | None = None
         self._has_planned = False
-        """True if this object has planned a micro-batch; one found in the log of offsets does not count."""
+        """True if this object has planned a micro-batch; micro-batches planned before a restart do not count.
+        """
         self._done: Offsets | None = None
-        """The offsets up to which micro-batches are complete; None before that is certain."""
+        """The offsets up to which micro-batches are complete; None while they are not certain."""
         self._told: set[str] = set()
-        """The messages about topics that were created anew that have been logged."""
+        """Messages about recreated topics that were already logged, so that each is logged once."""
         self._is_proven = False
         """True if a micro-batch has been completed, which shows that executors can reach the brokers."""
 
@@ -124,7 +125,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     @property
     def _first_end(self) -> StreamOffsets | None:
-        """The end of the first micro-batch, if Spark asked for it before the start; else None."""
+        """The end of the first micro-batch, if Spark requests it before the start; else None."""
         return self._latest
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
@@ -155,7 +156,7 @@ class StreamPlanner(DataSourceStreamReader):
         return tasks(options, ranges, patience, end.topic_ids)
 
     def _recreated(self, earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> Collection[str]:
-        """Return the topics that were deleted and created anew, whose unread records are lost.
+        """Return the topics that were deleted and created again, so that unread records are lost.
 
         Raises:
             DataLossError: there are such topics, and failOnDataLoss is on. If it is off, each one is logged
@@ -174,7 +175,7 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Mark a micro-batch as complete, since it is in the checkpoint; commit its offsets if configured."""
+        """Mark a micro-batch as complete, since Spark has stored it; commit its offsets if configured."""
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -198,7 +199,7 @@ class StreamPlanner(DataSourceStreamReader):
             self._commits.submit(offsets, wait=is_last)
 
     def _continued(self, begin: StreamOffsets, latest: StreamOffsets) -> Offsets:
-        """Return the offsets of `begin` from which to continue to `latest`, without recreated topics.
+        """Return the offsets of `begin` from which reading to `latest` continues, without recreated topics.
 
         Raises:
             DataLossError: a topic was deleted, created anew, or its offsets decreased, and failOnDataLoss is
@@ -241,7 +242,9 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Call `ask` until brokers answer; return its result. Raise if brokers never answered before."""
+        """Call `ask` until brokers answer, and return its result.
+
+        The first failure is raised if brokers have never answered before."""
         while True:
             try:
                 answer = ask()
@@ -274,7 +277,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
     """Reads topics in micro-batches. One object lives on the driver as long as its query."""
 
     _target: StreamOffsets | None = None
-    """The offsets at which a query with trigger AvailableNow ends."""
+    """The end offsets of a query with trigger AvailableNow; None for other triggers."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
         with plain_errors():
@@ -291,7 +294,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             self._pacing = Pacing(is_on=False)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
-        """Return the end of the next micro-batch; `start` itself if there is nothing to read now."""
+        """Return the end offsets of the next micro-batch; `start` itself if there is nothing to read now."""
         with plain_errors():
             begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned
@@ -331,10 +334,10 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
 
 
 class UnlimitedStreamReader(StreamPlanner):
-    """Reads a topic under Spark 4.0 and 4.1, which give a Python source neither a start nor a limit.
+    """Reads topics under Spark 4.0 and 4.1, which pass a Python source neither a start nor a limit.
 
-    The reader takes its position from the ranges that it is asked to plan; after a restart Spark plans an
-    empty range first. Without a position, a micro-batch takes all records that the topics have: that is the
+    The reader takes its position from the ranges that Spark makes it plan; after a restart Spark first plans
+    an empty range. Without a position, a micro-batch takes all records that the topics have: that is the
     first micro-batch of a new query, and the only one of a query with trigger AvailableNow.
     """
 
@@ -375,7 +378,7 @@ class UnlimitedStreamReader(StreamPlanner):
 class Pacing:
     """Delays micro-batches until they are large enough: minOffsetsPerTrigger and maxTriggerDelay.
 
-    Spark gives a Python source only one limit, so this one is applied here.
+    Spark passes a Python source only one limit, so this class applies these options.
     """
 
     def __init__(self, *, is_on: bool = True) -> None:
@@ -383,7 +386,7 @@ class Pacing:
         self._last_batch_at: float | None = None
 
     def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
-        """Return whether to wait, at the monotonic time `now` in seconds; the first batch never does."""
+        """Return True to wait for more records, at the monotonic time `now`; the first batch never waits."""
         if limits.min_rows is None or not self._is_on:
             return False
         delay = limits.max_trigger_delay_ms / 1000

@@ -31,7 +31,7 @@ T = TypeVar("T")
 READ_BYTES = 1 << 20
 UNPACKED_BYTES_MAX = 1 << 28
 SETTLING_S = 0.25
-"""The longest wait, in seconds, for the markers of transactions that are already decided."""
+"""The longest wait, in seconds, for the markers of transactions whose commit or abort has begun."""
 SETTLING_STEP_S = 0.005
 
 COMMIT_MARKER = 1
@@ -44,7 +44,8 @@ def read_logs(served: Served) -> dict[TopicPartition, FinalLog]:
     """Return the log of each partition that has a leader, without the broker's internal topics.
 
     A broker that does not run yields an empty dict. The markers of a transaction are written shortly after
-    the decision: while a transaction is open, the logs are read again, for at most `SETTLING_S` seconds.
+    its commit or abort: while a transaction looks open, the logs are read again, for at most `SETTLING_S`
+    seconds.
 
     Raises:
         CorruptRecordError: a log is damaged.
@@ -77,7 +78,7 @@ def on_loop(served: Served, function: Callable[[], T]) -> T:
 
 
 def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
-    """Return each partition's end offset at its leader, in the broker's thread, without internal topics.
+    """Return a dict from each partition to its end offset at its leader, without internal topics.
 
     While a partition has no leader, as after a broker was killed, its longest replica counts: every in-sync
     replica holds the acknowledged records.
@@ -118,7 +119,7 @@ def _logs(nodes: list[Node]) -> dict[TopicPartition, FinalLog]:
 
 @dataclass
 class _Reading:
-    """Reads one partition batch by batch.
+    """Reads the log of one partition batch by batch.
 
     A transaction's records get their final state when its marker is read.
     """
@@ -126,10 +127,10 @@ class _Reading:
     tp: TopicPartition
     rows: dict[int, LogRecord] = field(default_factory=dict)
     open: dict[int, list[int]] = field(default_factory=dict)
-    """The offsets of records in open transactions, by producer id."""
+    """A dict from producer id to the offsets of its records in an open transaction."""
 
     def take(self, record: Any, producer_id: int, *, is_transactional: bool) -> None:
-        """Add one record of a data batch."""
+        """Add one record from a data batch to the log that is being read."""
         state: State = "open" if is_transactional else "committed"
         self.rows[record.offset] = LogRecord(
             *self.tp, record.offset, record.key, record.value, tuple(record.headers), state, producer_id
@@ -138,7 +139,7 @@ class _Reading:
             self.open.setdefault(producer_id, []).append(record.offset)
 
     def end(self, producer_id: int, marker: int, *, is_commit: bool) -> None:
-        """Set the state of a transaction's records by the marker at offset `marker`, which ends it."""
+        """Set the state of a transaction's records from its end marker, which is at offset `marker`."""
         state: State = "committed" if is_commit else "aborted"
         for offset in self.open.pop(producer_id, ()):
             self.rows[offset] = self.rows[offset]._replace(state=state, settled_at=marker)

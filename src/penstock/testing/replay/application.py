@@ -20,10 +20,10 @@ from penstock.testing.replay.walking import Names, places, rows_of
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 PAUSE_MS_MAX = 60_000
-"""The longest pause that is replayed, in ms: a capture over a night has longer ones."""
+"""The longest pause that is replayed, in ms: longer pauses, as in a capture over a night, are shortened."""
 
 ALL = -1
-"""The number in a `Difference` that concerns all requests, not a single one."""
+"""The value of `Difference.number` for a difference that concerns all requests, not a single one."""
 
 
 class Playing:
@@ -104,7 +104,7 @@ class Playing:
             self._lose(number, exchange, error)
 
     def _connection(self, place: tuple[int, Address]) -> socket.socket:
-        """Return the connection for a recorded connection and a target broker, opened on first use."""
+        """Return the connection to a target broker that stands for a recorded one; open it on first use."""
         connection = self._sockets.get(place)
         if connection is None:
             address = place[1]
@@ -139,7 +139,7 @@ class Playing:
                 self._note_fetched(message, exchange.version, known, found)
 
     def _answer(self, connection: socket.socket, number: int, exchange: RecordedExchange) -> Any:
-        """Read frames until the answer to request `number` comes; skip answers that were not recorded."""
+        """Read frames until the answer to request `number` arrives; skip answers that the recording lacks."""
         while True:
             size = int.from_bytes(_read(connection, 4), "big")
             if size > FRAME_BYTES_MAX:
@@ -158,7 +158,7 @@ class Playing:
                 return found.decode(body, 0)
 
     def _lose(self, number: int, exchange: RecordedExchange, error: Exception) -> None:
-        """Record that a connection has ended. Later requests open a new connection."""
+        """Drop a connection that has ended, so that later requests open a new one."""
         place = self._places[number]
         connection = self._sockets.pop(place, None)
         if connection is not None:

@@ -32,7 +32,7 @@ FRAME_BYTES_MAX = 100 * 1024 * 1024
 CONNECTIONS_MAX = 1000
 """The greatest number of open connections; a further one is closed at once."""
 UNRECORDED_MAX = 100
-"""The greatest number of requests that the error lists, since clients repeat a failed request."""
+"""The most unrecorded requests that the error lists, since clients repeat failed requests many times."""
 WAIT_MS_MAX = 500
 """The longest wait, in milliseconds, before an empty answer to a fetch."""
 
@@ -42,7 +42,7 @@ class NotRecordedError(PenstockError, AssertionError):
 
 
 class PlayedCluster(Served):
-    """Serves recorded answers. The end of its ``with`` block raises an error for unrecorded requests."""
+    """Serves recorded answers to an application. A ``with`` block raises for unrecorded requests."""
 
     holds_records = False
 
@@ -63,22 +63,25 @@ class PlayedCluster(Served):
         self._ports: dict[int, int] = {}
         self._open: set[asyncio.Task[None]] = set()
         self.unrecorded: list[str] = []
-        """The requests that were not recorded, the first hundred, as text."""
+        """Descriptions of the first hundred requests that were not in the recording."""
         self.broker: KafkaBroker | None = None
-        """The broker for unrecorded requests, with ``otherwise="broker"``, while the cluster is played."""
+        """The `KafkaBroker` that answers unrecorded requests with ``otherwise="broker"``, while serving; else
+        None."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """Return the addresses of all played brokers, separated by commas."""
+        """The addresses of all replayed brokers, separated by commas."""
         return ",".join(f"{self._host}:{port}" for port in self._ports.values())
 
     @property
     def unasked(self) -> list[str]:
-        """Return descriptions of the recorded records and changes that the application has not sent."""
+        """Return descriptions of recorded records and changing requests that the application has not sent."""
         return self._answers.unasked()
 
     def start(self) -> PlayedCluster:
-        """Begin to serve, and return when clients can connect. Answers used up before a stop stay used up."""
+        """Begin to serve, and return when clients can connect.
+
+        Answers that were used before a stop are not used again."""
         if self._passes_on and self.broker is None:
             from penstock.broker.broker import KafkaBroker
 
@@ -222,7 +225,7 @@ class _Upstream:
         """Send a request; return the frame of its answer, or None if `wants_answer` is False.
 
         Raises:
-            OSError: the broker is gone.
+            OSError: the connection to the broker is lost.
         """
         assert self._broker is not None
         if self._streams is None:

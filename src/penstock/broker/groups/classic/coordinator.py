@@ -5,8 +5,8 @@ groups, and consumer groups (KIP-848) in which some members still use it. The ch
 here, in the order of Apache Kafka; a group decides the rest, through the interface `JoinableGroup`.
 
 This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock. The methods return
-responses or, for requests that have to wait, put them into `outbox` later. Groups to be stored are put there,
-too. `advance` fires the timers that are due.
+responses or, for requests that have to wait, put them into `outbox` later. Groups to be stored are put into
+`outbox`, too. `advance` fires the timers that are due.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
 CLASSIC = "classic"
-"""The type of classic groups in ListGroups: the group protocol that preceded KIP-848."""
+"""The name in ListGroups of the type of classic groups, which use the protocol that preceded KIP-848."""
 
 MEMBER_ID_REQUIRED_SINCE = 4
 """The first version of JoinGroup in which a new member gets its id with MEMBER_ID_REQUIRED (KIP-394)."""
@@ -166,7 +166,7 @@ class ClassicCoordinator:
     # --- time --------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """Fire every timer that is due by `now`."""
+        """Fire every timer whose deadline is at or before `now`."""
         self.timers.run(now)
 
     def next_deadline(self) -> float | None:
@@ -199,7 +199,7 @@ class ClassicCoordinator:
             self.size_bytes -= GROUP_BYTES + len(group_id)
 
     def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> ClassicGroup:
-        """Add a group from its stored record."""
+        """Add a group from its stored record, replacing any group with the same id."""
         group = self.create(group_id)
         restore(group, stored, now)
         return group
@@ -358,7 +358,7 @@ def _check_protocol(group: JoinableGroup, request: SyncGroupRequest) -> ErrorCod
 
 
 def _leave(group: JoinableGroup, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
-    """Remove members of a group; return an error code, or NONE, for each.
+    """Remove members of a group; return for each member an error code, or NONE.
 
     An administrator names static members by only their instance ids.
 

@@ -6,11 +6,11 @@ responses and groups to be stored go into a `GroupOutbox`; deadlines are timers.
 transitions are the tables in `states`.
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a client
-cannot distinguish the two.
+cannot distinguish Penstock from Kafka.
 
 An exception, which means a defect of the broker, may leave a group partly changed. The other members must not
-lose their group because of it: `ClassicGroup.recover` recomputes what is derived from the members, and asks
-them to rejoin.
+lose their group because of such a defect: `ClassicGroup.recover` recomputes what is derived from the members,
+and asks them to rejoin.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ SKIPPED_ASSIGNMENT_SINCE = 9
 """The first version of JoinGroup whose response can ask the leader to skip the assignment (KIP-814)."""
 
 JOIN_RETRY_S = 1.0
-"""The shortest time, in seconds, until a group checks again for static members that have rejoined.
+"""The shortest interval, in seconds, at which a group checks if its missing static members have rejoined.
 
-The group waits for the longest rebalance timeout of its members. That may be 0 or negative, so that the timer
-would be due again at once.
+The group waits for the longest rebalance timeout of its members. This timeout may be 0 or negative; without a
+lower limit, the timer would then be due again at once.
 """
 
 NEW_MEMBER_TIMEOUT_S = 300.0
@@ -89,9 +89,9 @@ class GroupOutbox:
 
 
 class ClassicGroup:
-    """The members of a classic group, its generation and its state.
+    """One classic group: its members, its generation and its state.
 
-    `since_ms` is the wall-clock time of the last stored state change, or -1 if there was none.
+    `since_ms` is the wall-clock time, in ms, of the last stored state change, or -1 if there was none.
     """
 
     def __init__(
@@ -103,14 +103,15 @@ class ClassicGroup:
         new_id: Callable[[str], str],
         timer_failed: Callable[[ClassicGroup, float], None] | None = None,
     ) -> None:
-        """Make an empty group; `timer_failed` is called inside the ``except`` block of a failed timer."""
+        """Make an empty group; `timer_failed` is called if a timer raises, inside the ``except`` block."""
         self.id = group_id
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.roster = Roster(outbox.tally)
         self.pending: dict[str, Timer] = {}
-        """Member ids assigned by MEMBER_ID_REQUIRED and not used to join yet, with their expiry timers."""
+        """The expiry timer of each member id that was assigned (MEMBER_ID_REQUIRED) and has not joined yet.
+        """
         self._timers = timers
         self._outbox = outbox
         self._timer_failed = failed = None if timer_failed is None else partial(timer_failed, self)
@@ -119,7 +120,7 @@ class ClassicGroup:
         self._settings = settings
         self._new_id = new_id
         self._is_first = False
-        """True if the group was empty when the rebalance in progress began."""
+        """True if the group had no members when the rebalance in progress began."""
         self._has_grown = False
         self._delay_left_s = 0.0
         self._is_recovering = False
@@ -133,7 +134,7 @@ class ClassicGroup:
 
     @property
     def members(self) -> dict[str, Member]:
-        """The members, by their ids."""
+        """A dict from member id to member."""
         return self.roster.members
 
     @property
@@ -402,7 +403,7 @@ class ClassicGroup:
     # --- a rebalance -------------------------------------------------------------------------------------
 
     def _rebalance(self, cause: Cause, now: float) -> None:
-        """Begin a rebalance: ask all members to rejoin, and wait for them."""
+        """Begin a rebalance: ask all members to rejoin, and wait for their JoinGroup requests."""
         for member in self.members.values():
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -517,7 +518,7 @@ class ClassicGroup:
         return _NONE
 
     def was_not_stored(self, now: float) -> None:
-        """Begin a rebalance because the group could not be stored, so that no member uses its assignment."""
+        """Begin a rebalance because the new assignments could not be stored, so that no member uses them."""
         if self.state in (State.COMPLETING, State.STABLE):
             for member in self.members.values():
                 member.assignment = b""
@@ -526,12 +527,12 @@ class ClassicGroup:
     # --- exceptions --------------------------------------------------------------------------------------
 
     def recover(self, now: float, ticket: Ticket | None = None) -> None:
-        """Continue with the present members after an exception has left the group partly changed.
+        """Repair the group after an exception has left it partly changed, keeping the present members.
 
         Everything that is derived from the members is recomputed. The members are asked to rejoin; those that
-        already wait in JoinGroup keep waiting. `ticket` identifies the request that failed: it gets no
-        response here, and if it has added a member, that member is removed. A second call before the next
-        generation begins removes all members, as `start_over` does.
+        already wait in JoinGroup keep waiting. `ticket` identifies the request that failed. This method sends
+        no response to that request, and removes a member that the request has added. A second call before the
+        next generation begins removes all members, as `start_over` does.
 
         Raises:
             Exception: the members do not make a valid group; the caller then calls `start_over`.
@@ -562,7 +563,7 @@ class ClassicGroup:
         self.go_on(now)
 
     def _take_back(self, ticket: Ticket | None) -> None:
-        """Remove the failed request `ticket` from its member; remove a member that this request has added."""
+        """Detach the failed request `ticket` from its member; remove the member if this request added it."""
         for member in list(self.members.values()):
             if ticket is not None and member.join_ticket is ticket:
                 member.join_ticket = None
@@ -576,7 +577,8 @@ class ClassicGroup:
     def start_over(self) -> None:
         """Remove all members, and begin a new, empty generation. Waiting requests get UNKNOWN_MEMBER_ID.
 
-        Clients then join as new members; committed offsets stay. The members' metadata is not read here.
+        Clients then join as new members; committed offsets stay. This method does not read the members'
+        metadata, which may be the cause of the failure.
         """
         for member_id in list(self.pending):
             self.withdraw(member_id)
@@ -597,7 +599,7 @@ class ClassicGroup:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
-        """Let a member's JoinGroup wait; answer an older one that still waits with REBALANCE_IN_PROGRESS."""
+        """Let a member's JoinGroup wait; answer its older one, if any, with REBALANCE_IN_PROGRESS."""
         older = self.roster.wait_to_join(member, ticket)
         if older is not None:
             self.refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -633,8 +635,8 @@ class ClassicGroup:
     def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
         """Return the JoinGroup response for a static member that has rejoined without causing a rebalance.
 
-        Since version 9, the response asks a member that leads the group to skip the assignment. Before, it
-        names the former leader's id as leader, so that a member that has replaced the leader does not assign.
+        If the member leads the group, a response since version 9 asks it to skip the assignment. An older
+        response names the leader's former member id, so that the member does not act as the leader.
         """
         if version >= SKIPPED_ASSIGNMENT_SINCE:
             response = self._joined(member)
@@ -664,7 +666,7 @@ class ClassicGroup:
 
     @property
     def is_of_consumers(self) -> bool:
-        """Return True if the members' metadata are subscriptions of consumers."""
+        """Return True if the protocol type is `consumer`, so that the members' metadata are subscriptions."""
         return self.protocol_type == CONSUMER
 
     def subscribed_topics(self) -> set[str] | None:
@@ -693,7 +695,7 @@ class ClassicGroup:
         return None
 
     def begin_stable(self, generation: int) -> None:
-        """Become a stable generation of consumers with the present members; the caller assigns partitions.
+        """Begin a generation of consumers with the present members, in the state Stable; the caller assigns.
 
         Raises:
             ValueError: the members have no protocol in common.
@@ -704,7 +706,7 @@ class ClassicGroup:
         self.bypass(Bypass.TURNED)
 
     def give_way(self) -> None:
-        """Ask waiting members to rejoin, and end this group, because a consumer group replaces it."""
+        """Ask waiting members to rejoin, and remove all members: a consumer group replaces this group."""
         for member in self.members.values():
             if member.join_ticket is not None:
                 self.refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -720,7 +722,7 @@ class ClassicGroup:
             self.withdraw(member_id)
 
     def disband(self) -> None:
-        """Remove all members, in any state. The group must not be used afterwards."""
+        """Remove all members, in any state of the group. The group must not be used afterwards."""
         for member in list(self.members.values()):
             self._dismiss(member)
         for member_id in list(self.pending):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timer
 
 Ticket = Hashable
-"""Identifies a waiting request. The caller chooses it; the outbox later contains it with the response."""
+"""An object that identifies a waiting request. The caller chooses it; the outbox pairs the response with it.
+"""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's protocols (names of assignors) in its order of preference, each with metadata."""
@@ -23,7 +24,7 @@ MEMBER_BYTES = 1500
 
 
 class Tally:
-    """The memory, in bytes, that the members of all groups of a coordinator use."""
+    """A running sum of the memory, in bytes, that the members of all groups of a coordinator use."""
 
     __slots__ = ("size_bytes",)
 
@@ -82,7 +83,7 @@ class Member:
         self.protocols = protocols
         self.session = session
         self.tally: Tally | None = None
-        """The coordinator's memory count that includes this member; None while the member is in no group."""
+        """The coordinator's sum of memory that includes this member; None while the member is in no group."""
         self._assignment = assignment
         self.is_new = False
         """True until the first JoinGroup of a new member is answered."""
@@ -109,7 +110,7 @@ class Member:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the member uses."""
+        """Return the approximate memory, in bytes, that the member uses."""
         names = len(self.id) + len(self.instance_id or "") + len(self.client_id)
         return MEMBER_BYTES + names + size_of_protocols(self.protocols) + len(self._assignment)
 
@@ -150,10 +151,10 @@ def vote(members: Iterable[Member], supported: dict[str, int], size: int, prefer
     """Return the protocol that most members prefer, among those that all `size` members support.
 
     `supported` has the number of members for each protocol. A member votes for the first of its protocols
-    that is common; in a tie, the order of `preferred` (the leader) decides.
+    that all members support. In a tie, the order of the protocols of `preferred` (the leader) decides.
 
     Raises:
-        ValueError: no protocol is common, which `ClassicGroup.accepts` prevents.
+        ValueError: no protocol is supported by all members, which `ClassicGroup.accepts` prevents.
     """
     common = [name for name, _ in preferred.protocols if supported.get(name) == size]
     if len(common) > 1:
@@ -169,7 +170,7 @@ def vote(members: Iterable[Member], supported: dict[str, int], size: int, prefer
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
     """Return the topics in the metadata of a ``consumer`` protocol, or None if they cannot be read.
 
-    Every version of the subscription begins like version 0: an int16 version and the names.
+    Every version of the subscription begins like version 0: an int16 version, then the topic names.
     """
     count, position = int.from_bytes(metadata[2:6], "big", signed=True), 6
     topics = []
@@ -184,7 +185,7 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def size_of_protocols(protocols: Protocols) -> int:
-    """Return the approximate memory in bytes that protocols use."""
+    """Return the approximate memory, in bytes, that a member's protocols use."""
     return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
 
 
@@ -196,8 +197,8 @@ def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
     """Return the protocols of a request, each name once.
 
     A request may name a protocol twice, with different metadata. The first one is used, as in all look-ups of
-    Apache Kafka. If both were kept, the name would count for two members, and the group could seem to have no
-    protocol that all members support.
+    Apache Kafka. If a name were counted twice, its count could differ from the number of members, and the
+    group could seem to have no protocol that all members support.
     """
     protocols: dict[str, bytes] = {}
     for name, metadata in pairs:

@@ -15,7 +15,7 @@ from penstock.protocol.messages.group_metadata_key import GroupMetadataKey
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 GROUP_VALUE_VERSION = 3
-"""The version of the values that are written. Version 4 adds nothing, and Kafka before 3.5 cannot read it."""
+"""The version of written values. Version 4 adds nothing, and Kafka before 3.5 cannot read it."""
 
 NOT_YET_MS = -1
 """The stored time of the last state change while the generation's leader has not assigned partitions yet."""
@@ -52,7 +52,9 @@ class ClassicRecords:
     key_types = frozenset((CLASSIC_GROUP_KEY,))
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[str, GroupMetadataValue | None]:
-        """Return the group's id and its state, which is None for a tombstone. `key` comes without its type.
+        """Return the group's id and its stored state, which is None for a tombstone.
+
+        `key` is the bytes of the key after its type.
 
         Raises:
             DecodeError: the record is damaged, or its value has a newer version than is supported.

@@ -1,6 +1,6 @@
 """The members of one classic group, the protocols that they share, and their waiting requests.
 
-A `Roster` has no state machine, no clock and no responses; `group.ClassicGroup` has them.
+A `Roster` has no state machine, no clock and no responses; `group.ClassicGroup` has these.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Roster:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}
-        """The member ids of static members, by instance id."""
+        """A dict from the instance id of each static member to its member id."""
         self.waiting_to_join = 0
         """The number of members with a waiting JoinGroup request."""
         self.to_sync: set[str] = set()
         """The ids of members that have not sent SyncGroup in this generation."""
         self._tally = tally
         self._supported: dict[str, int] = {}
-        """The number of members that support each protocol, by the protocol's name."""
+        """A dict from each protocol's name to the number of members that support it."""
 
     def enrol(self, member: Member) -> None:
-        """Add a member, replacing one with the same id, since a stored group may have a member twice."""
+        """Add a member, replacing any member with the same id, as a stored group may have a member twice."""
         older = self.members.get(member.id)
         if older is not None:
             self.remove(older)
@@ -47,7 +47,7 @@ class Roster:
         self._count(member, 1)
 
     def remove(self, member: Member) -> None:
-        """Remove a member. Its waiting requests must have been answered."""
+        """Remove a member. The caller must have answered its waiting requests."""
         del self.members[member.id]
         member.session.end()
         member.leave_tally()
@@ -74,17 +74,17 @@ class Roster:
         return self._supported.get(protocol, 0) == len(self.members)
 
     def vote(self) -> str:
-        """Return the protocol that most members prefer, among those that all support.
+        """Return the protocol that most members prefer, among those that all members support.
 
         Raises:
-            ValueError: no protocol is common.
+            ValueError: no protocol is supported by all members.
         """
         members = self.members
         leader = members.get(self.leader_id or "") or next(iter(members.values()))
         return vote(members.values(), self._supported, len(members), leader)
 
     def elect(self) -> bool:
-        """Choose a leader among the members that have joined; return False if none has joined."""
+        """Choose a leader from the members that have joined; return False if no member has joined."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.join_ticket is not None:
             return True
@@ -94,7 +94,7 @@ class Roster:
         return joined is not None
 
     def wait_to_join(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Let a member's JoinGroup wait; return the ticket of the JoinGroup that it replaces, or None."""
+        """Let a member's JoinGroup wait; return the ticket of its older waiting one, or None."""
         older, member.join_ticket = member.join_ticket, ticket
         if older is None:
             self.waiting_to_join += 1
@@ -115,7 +115,7 @@ class Roster:
         self._count(member, 1)
 
     def recompute(self) -> None:
-        """Recompute everything that is derived from the members."""
+        """Recompute the instance ids, counts and sets that are derived from the members."""
         self.instances = {
             one.instance_id: one.id for one in self.members.values() if one.instance_id is not None
         }
@@ -140,11 +140,11 @@ class Roster:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the members use."""
+        """Return the approximate memory, in bytes, that the members use."""
         return sum(member.size_bytes for member in self.members.values())
 
     def subscribed_topics(self, protocol: str | None) -> set[str] | None:
-        """Return the topics that the members subscribe to, or None if some metadata is not a subscription."""
+        """Return the topics that the members subscribe to, or None if one's metadata is no subscription."""
         topics: set[str] = set()
         for member in self.members.values():
             subscription = topics_of_subscription(member.metadata(protocol))

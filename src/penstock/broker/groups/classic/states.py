@@ -27,7 +27,7 @@ class State(StrEnum):
     COMPLETING = "CompletingRebalance"
     """A new generation has begun. The members wait in SyncGroup for the leader's assignment."""
     STABLE = "Stable"
-    """The leader has assigned; members get their assignment from SyncGroup."""
+    """The leader has assigned partitions; members get their assignment with SyncGroup."""
     DEAD = "Dead"
     """A deleted group."""
 
@@ -65,7 +65,7 @@ TRANSITIONS = Transitions[State, Cause](
         (State.EMPTY, Cause.DELETED): State.DEAD,
     }
 )
-"""The next state for each (present state, cause). A pair that is not listed is illegal."""
+"""A table from (present state, cause) to the next state. A pair without an entry is illegal."""
 
 
 class Bypass(StrEnum):
@@ -85,11 +85,11 @@ BYPASSES: dict[Bypass, State] = {
     Bypass.TURNED: State.STABLE,
     Bypass.STARTED_OVER: State.EMPTY,
 }
-"""The state that is set for each reason, independently of the present state."""
+"""A dict from each reason to the state that is set, independently of the present state."""
 
 
 class RequestKind(StrEnum):
-    """The requests that a group refuses in some of its states."""
+    """The kinds of requests that a group refuses in some of its states."""
 
     SYNC = "SyncGroup"
     HEARTBEAT = "Heartbeat"
@@ -107,11 +107,11 @@ REFUSALS: dict[tuple[RequestKind, State], ErrorCode] = {
     (RequestKind.DELETE, State.COMPLETING): ErrorCode.NON_EMPTY_GROUP,
     (RequestKind.DELETE, State.STABLE): ErrorCode.NON_EMPTY_GROUP,
 }
-"""The error for a request by (request, state of the group). A pair that is not listed is allowed."""
+"""A dict from (kind of request, state of the group) to the error. A request without an entry is allowed."""
 
 
 class Rejoin(StrEnum):
-    """The effect of a JoinGroup request by an existing member."""
+    """The effect of a JoinGroup request that an existing member sends."""
 
     WAIT = "wait for the other members"
     REPEAT = "the current generation is answered again"
@@ -125,9 +125,9 @@ REJOINS: dict[State, tuple[Rejoin, Rejoin, Rejoin]] = {
     State.STABLE: (Rejoin.REPEAT, Rejoin.REBALANCE, Rejoin.REBALANCE),
     State.EMPTY: (Rejoin.RESET, Rejoin.RESET, Rejoin.RESET),
 }
-"""The effects of a rejoin by state: by a follower, by the leader, and by a member with changed protocols.
+"""The effects of a rejoin in each state: by a follower, by the leader, by a member with changed protocols.
 
-The protocols of the first two are unchanged. They may send JoinGroup again because the response was lost. A
+A follower or leader with unchanged protocols may send JoinGroup again because the response was lost. A
 leader that rejoins in a stable group has detected a change that is not in its protocols, such as a topic with
 more partitions.
 """

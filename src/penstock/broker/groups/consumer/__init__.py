@@ -1,6 +1,6 @@
 """Consumer groups (KIP-848): members, assignors of the broker, reconciliation, and stored records.
 
-`coordinator` finds the group of a request, `group` decides, `state` has the state of a group. A decision is a
-list of changes, which are applied only after they are stored as records (`records`). These modules do no I/O,
-and have no clock.
+`coordinator` finds the group of a request. `group` computes the changes to the group, whose state is in
+`state`. Changes are applied only after they are stored as records (`records`). These modules do no I/O, and
+have no clock.
 """

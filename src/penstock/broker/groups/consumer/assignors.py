@@ -1,7 +1,7 @@
 """The assignors of the broker, `uniform` and `range`, which compute the target assignment of a group.
 
-They are pure functions of the members, with their subscriptions and former assignments, and of the topics.
-Like those of Apache Kafka 4.3, they ignore the racks of members, although these are stored and described.
+They are pure functions of the topics and of the members, with their subscriptions and former assignments.
+Like those of Apache Kafka 4.3, they ignore the racks of members, although the racks are stored and described.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.broker.groups.consumer.state import Partition
 from penstock.broker.groups.settings import RANGE, UNIFORM
 
 BALANCING_PASSES = 16
-"""The most passes in which `uniform` moves partitions between members with different subscriptions."""
+"""The most passes over all topics in which `uniform` moves partitions if subscriptions differ."""
 
 
 class Subscriber(NamedTuple):
@@ -28,7 +28,7 @@ Assignment = dict[str, frozenset[Partition]]
 
 
 def assign(name: str, members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> Assignment:
-    """Return the target assignment of every member.
+    """Return the target assignment of every member, computed with the assignor `name`.
 
     `counts` has the number of partitions of each topic, in the order in which topics are assigned. Topics
     that are not in `counts` are ignored.
@@ -37,7 +37,7 @@ def assign(name: str, members: Mapping[str, Subscriber], counts: Mapping[bytes, 
 
 
 def _range(members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> Assignment:
-    """Assign consecutive partitions of each topic to members; the first members get one more."""
+    """Assign consecutive partitions of each topic to members; the first members get one more if needed."""
     dynamic = [(1, member_id, member_id) for member_id, each in members.items() if each.instance_id is None]
     static = [
         (0, each.instance_id, member_id)
@@ -134,7 +134,7 @@ def _balance(
     order: Sequence[bytes],
     counts: Mapping[bytes, int],
 ) -> None:
-    """Move partitions from members with more to members with fewer, among the subscribers of each topic."""
+    """Move partitions of each topic from its subscribers with more to those with fewer."""
     for _ in range(BALANCING_PASSES):
         has_moved = False
         for topic in order:

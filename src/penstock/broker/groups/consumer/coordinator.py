@@ -39,14 +39,14 @@ GROUP_BYTES = 3000
 """The approximate memory of a group in bytes, without its name and its members."""
 
 SeesTopic = Callable[[str], bool]
-"""Returns True if the client of a request is allowed to describe a topic."""
+"""A function that returns True if the client of a request is allowed to describe a topic."""
 
 
 class ConsumerPlan(NamedTuple):
     """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session is renewed. `turns_classic` is True if the group can then become a
-    classic group. If members leave, `changes` are stored only if that conversion fails.
+    `touched` is the member whose session is renewed. If the plan removes members and `turns_classic` is True,
+    `changes` are stored only if the conversion to a classic group fails.
     """
 
     group: ConsumerGroup
@@ -56,7 +56,8 @@ class ConsumerPlan(NamedTuple):
     answer: HeartbeatResult | None = None
     touched: str | None = None
     turns_classic: bool = False
-    """True if the group becomes a classic group of its members after these changes."""
+    """True if only classic members remain after these changes, so that the group can become a classic group.
+    """
 
     @property
     def changes(self) -> list[Change]:
@@ -82,9 +83,10 @@ JOIN, SYNC = "join", "sync"
 
 
 class ConsumerCoordinator:
-    """All consumer groups of a broker. `settings_of` returns the settings of a group by its id.
+    """The coordinator of all consumer groups of a broker.
 
-    `compile_regex` makes a matching function from a regular expression, or raises ValueError.
+    `settings_of` returns the settings of a group by its id. `compile_regex` makes a matching function from a
+    regular expression, or raises ValueError.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class ConsumerCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the groups use."""
+        """Return the approximate memory, in bytes, that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -172,8 +174,9 @@ class ConsumerCoordinator:
     def accept(self, plan: ConsumerPlan, now: float, sees: SeesTopic | None = None) -> None:
         """Apply the changes of a request or timer after they were stored.
 
-        `sees` returns True if the client of a heartbeat may see a topic. If regular expressions are due to be
-        matched, a timer is set that matches them with the topics that this client may see.
+        `sees` returns True if the client of a heartbeat may describe a topic. If regular expressions are due
+        to be matched, this method sets a timer that matches them with the topics that this client may
+        describe.
         """
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
@@ -190,7 +193,7 @@ class ConsumerCoordinator:
             self._refresh_soon(group, sees, now)
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
+        """Add the groups stored in one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, lambda group_id: ConsumerGroup(group_id, self._compile))
         self.groups.update(groups)
         for group in groups.values():
@@ -240,14 +243,14 @@ class ConsumerCoordinator:
             self._set(group, member_id, JOIN, now)
 
     def awaits_sync(self, group: ConsumerGroup, member_id: str, now: float) -> None:
-        """Set the timer that removes a classic member that has joined, if it sends no SyncGroup in time."""
+        """Set the timer that removes a classic member if it sends no SyncGroup in its rebalance timeout."""
         self._members.stop(group.id, member_id, JOIN)
         self._set(group, member_id, SYNC, now)
 
     def _set(
         self, group: ConsumerGroup, member_id: str, name: str, now: float, since: int | None = None
     ) -> None:
-        """Set a timer that removes a member after its rebalance timeout, unless the timer is stopped."""
+        """Set a timer that removes a member after its rebalance timeout, unless it is stopped before."""
         timeout_s = group.stored.subscriptions[member_id].rebalance_timeout_ms / 1000
         self._members.set(group.id, member_id, name, now + timeout_s, since)
 
@@ -276,12 +279,12 @@ class ConsumerCoordinator:
             self._set(group, member_id, REVOCATION, now, current.epoch)
 
     def _fence(self, group_id: str, member_id: str) -> ConsumerPlan:
-        """Return the changes that remove a member whose session or other deadline has expired."""
+        """Return the changes that remove a member whose session or rebalance timeout has expired."""
         group = self.groups[group_id]
         return self.leave_classic(group, [member_id])
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
-        """Schedule the matching of regular expressions, so that the response does not wait for it."""
+        """Set a timer that matches the regular expressions, so that no response has to wait for it."""
         waiting = self._regex_timers.get(group.id)
         if waiting is not None:
             waiting.end()
@@ -303,7 +306,7 @@ def _turns_classic(group: ConsumerGroup, draft: Draft, settings: ConsumerGroupSe
 
 
 def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSettings) -> None:
-    """Check the fields of a heartbeat that do not depend on a group.
+    """Check the fields of a ConsumerGroupHeartbeat that do not depend on a group.
 
     Raises:
         KafkaError: INVALID_REQUEST (42) or UNSUPPORTED_ASSIGNOR (112).
@@ -320,7 +323,7 @@ def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSetti
 
 
 def _problem(group_id: str, beat: Heartbeat) -> str:
-    """Return the error message for invalid fields of a heartbeat, or an empty string."""
+    """Return the error message for invalid fields of a ConsumerGroupHeartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if beat.epoch < STATIC_LEAVE_EPOCH:

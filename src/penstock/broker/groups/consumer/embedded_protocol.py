@@ -1,7 +1,7 @@
-"""Reads and writes the metadata of classic consumers, for members of consumer groups.
+"""Reads and writes the subscriptions and assignments of classic consumers in consumer groups.
 
-The metadata is an int16 version, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment.
-Versions above 3 begin like version 3. Topics are names in the metadata, and ids in consumer groups.
+The bytes are an int16 version, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment. Versions
+above 3 begin like version 3. These bytes contain topic names, whereas consumer groups use topic ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ClassicSubscription(NamedTuple):
-    """The subscription in a classic consumer's JoinGroup: topics, owned partitions, generation, rack."""
+    """The subscription in a classic JoinGroup: its topics, owned partitions, generation and rack."""
 
     topics: tuple[str, ...]
     owned: frozenset[Partition]
@@ -33,10 +33,10 @@ class ClassicSubscription(NamedTuple):
 
 
 def version_of(data: bytes) -> int:
-    """Return the version at the beginning of metadata, or the newest supported version if that is lower.
+    """Return the lower of the version with which metadata begins and the newest supported version.
 
     Raises:
-        DecodeError: there are no two bytes, or the version is negative.
+        DecodeError: the metadata has fewer than two bytes, or the version is negative.
     """
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
@@ -67,7 +67,7 @@ def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[P
 
     Raises:
         DecodeError: the bytes are not an assignment.
-        ValueError: the assignment has user data of its assignor, which would be lost.
+        ValueError: the assignment has user data of a client-side assignor, which would be lost.
     """
     if not data:
         return frozenset()

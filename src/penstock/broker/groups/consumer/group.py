@@ -1,8 +1,8 @@
 """One consumer group: the changes that a heartbeat, a leave or a timer causes (KIP-848).
 
-`ConsumerGroup` returns a `Draft` with its decision. The group changes only when `accept` is called with the
+`ConsumerGroup` returns these changes as a `Draft`. The group changes only when `accept` is called with the
 draft, after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error
-codes and the records follow Apache Kafka 4.3, so that a client cannot distinguish the two.
+codes and the records follow Apache Kafka 4.3, so that a client cannot distinguish Penstock from Kafka.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Draft: TypeAlias = drafts.Draft[GroupState]
 """A consumer group as one request or timer would change it, before the change is stored."""
 
 Matcher = Callable[[str], bool]
-"""Returns True if a regular expression matches the whole of a topic name."""
+"""A function that returns True if a regular expression matches the whole of a topic name."""
 
 
 class Classic(NamedTuple):
@@ -63,7 +63,7 @@ class Classic(NamedTuple):
 class Heartbeat(NamedTuple):
     """The fields of a ConsumerGroupHeartbeat. A field that is None has not changed.
 
-    A JoinGroup of the classic protocol is converted to one with `classic`.
+    A JoinGroup of the classic protocol is converted to a `Heartbeat` whose `classic` is set.
     """
 
     member_id: str
@@ -81,13 +81,13 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Return True if all fields of a join are set, so that the response has the whole assignment."""
+        """Return True if the heartbeat has all fields of a join; the response has the whole assignment."""
         has_topics = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != -1 and has_topics and self.owned is not None
 
 
 class HeartbeatResult(NamedTuple):
-    """The response to a heartbeat; `assignment` is None if the member already has its assignment."""
+    """The response to a heartbeat; `assignment` is None if the member's assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -96,26 +96,26 @@ class HeartbeatResult(NamedTuple):
 
 
 class ConsumerGroup:
-    """A consumer group. `stored` is its state according to the stored records."""
+    """A consumer group. `stored` is its state according to the records in `__consumer_offsets`."""
 
     def __init__(self, group_id: str, compile_regex: Callable[[str], Matcher]) -> None:
-        """Make an empty group; `compile_regex` raises ValueError for an invalid regular expression."""
+        """Make an empty group; `compile_regex` makes a matching function, or raises ValueError."""
         self.id = group_id
         self.stored = GroupState()
         self.refreshed_at = float("-inf")
-        """The time of the last matching of regular expressions, in seconds of the monotonic clock."""
+        """The time at which regular expressions were last matched, in seconds of the monotonic clock."""
         self.matched_version = -1
-        """The version of the metadata with which regular expressions were matched last."""
+        """The metadata version with which regular expressions were last matched."""
         self._compile = compile_regex
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The metadata version and the subscribed topics for which the stored hash was last up to date."""
+        """The metadata version and subscribed topics with which the stored topic hash was last checked."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.subscriptions)} members"
         return printable(f"<ConsumerGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Apply the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, after they have been stored."""
         self.stored = draft.state
 
     # --- heartbeats --------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ class ConsumerGroup:
         """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
         `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `draft` has earlier
-        changes to continue with. `bump` raises the group epoch in any case; without `assigns` the target
-        assignment is not recomputed.
+        changes to continue with. If `bump` is True, the group epoch is raised in any case. If `assigns` is
+        False, the target assignment is not recomputed.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -166,7 +166,7 @@ class ConsumerGroup:
         )
 
     def _check_room(self, member_id: str, state: GroupState, settings: ConsumerGroupSettings) -> None:
-        """Check that a member is in the group, or that the group has room for a new member.
+        """Check that the member is in the group already, or that the group is below its maximum size.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81).
@@ -192,9 +192,9 @@ class ConsumerGroup:
     def _check_epoch(self, beat: Heartbeat, current: Current) -> None:
         """Check the epoch that a member sends.
 
-        Epoch 0 is always valid: a fenced member rejoins with it (KAFKA-19233). The member's previous epoch is
-        valid as long as the member owns only partitions that are assigned to it: it has not got the response
-        with the new epoch.
+        Epoch 0 is always valid: a fenced member rejoins with it (KAFKA-19233). A member that has not received
+        the response with its new epoch sends its previous epoch, which is valid if the member owns only
+        partitions that are assigned to it.
         """
         if beat.epoch in (JOIN_EPOCH, current.epoch):
             return
@@ -208,10 +208,10 @@ class ConsumerGroup:
         )
 
     def _check_static(self, beat: Heartbeat, draft: Draft) -> None:
-        """Check a static member; one that returns with a new id takes over the state of the old one.
+        """Check a static member; if it returns with a new member id, transfer the state of the old id to it.
 
-        A classic member that sends a member id must be the holder of the instance id; without a member id it
-        may replace any holder.
+        A classic member that sends a member id must be the one to which the instance id belongs. A classic
+        member without a member id replaces the member to which the instance id belongs.
         """
         assert beat.instance_id is not None
         state, classic = draft.state, beat.classic
@@ -312,7 +312,7 @@ class ConsumerGroup:
     def _refresh_target(
         self, draft: Draft, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int
     ) -> None:
-        """Compute the target assignment, if it is older than the group epoch and the interval has passed."""
+        """Compute the target assignment if it is older than the group epoch and its interval has passed."""
         state = draft.state
         if not _is_due(state, settings, now_ms):
             return
@@ -370,7 +370,8 @@ class ConsumerGroup:
     ) -> Draft:
         """Handle a leaving member; return the changes.
 
-        Epoch -1 removes the member. With epoch -2, a static member keeps its assignment, and may return.
+        Epoch -1 removes the member. With epoch -2, a static member keeps its assignment until it returns or
+        its session expires.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -417,7 +418,8 @@ class ConsumerGroup:
     def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
         """Return True if a classic member has to rejoin so that the target assignment is recomputed.
 
-        Heartbeats of consumers recompute it as well, so this is needed only if all members are classic.
+        Heartbeats of the consumer protocol recompute it as well, so a rejoin is needed only if all members
+        are classic.
         """
         state = self.stored
         if not all(each.is_classic for each in state.subscriptions.values()):
@@ -444,8 +446,8 @@ class ConsumerGroup:
     def needs_refresh(self, settings: ConsumerGroupSettings, view: TopicsView, now: float) -> bool:
         """Return True if regular expressions should be matched with the topics now.
 
-        `now` is in seconds of the monotonic clock. A new expression is matched at once; others
-        when metadata have changed or the refresh interval has passed, at most every 10 seconds.
+        `now` is in seconds of the monotonic clock. A new expression is matched at once. Other expressions are
+        matched when metadata have changed or the refresh interval has passed, at most every 10 seconds.
         """
         if self.stored.unresolved():
             return True
@@ -457,9 +459,10 @@ class ConsumerGroup:
         )
 
     def refresh(self, may_see: Callable[[str], bool], view: TopicsView, now: float, now_ms: int) -> Draft:
-        """Match every regular expression of the members with the topics that `may_see` allows.
+        """Match every regular expression of the members with the names of the topics that `may_see` allows.
 
-        Returns the changes. A regular expression that takes too long to match matches no topics.
+        `may_see` returns True if the client may describe a topic. Returns the changes. A regular expression
+        that takes too long to match matches no topics.
         """
         draft = drafts.Draft(self.stored)
         self.refreshed_at, self.matched_version = now, view.version
@@ -495,9 +498,9 @@ class ConsumerGroup:
     ) -> None:
         """Check the member of an OffsetCommit. As in Apache Kafka, the instance id is not checked.
 
-        An older epoch is valid for partitions that the member was assigned at that epoch or before, and still
-        has. Members of the classic protocol send their generation, which is their epoch. `has_epochs` is
-        False for API versions without member epochs.
+        An older epoch is valid for partitions that were assigned to the member at that epoch or before, and
+        that it still has. Members of the classic protocol send their generation, which is their epoch.
+        `has_epochs` is False for API versions without member epochs.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113) or, for a classic member,
@@ -556,12 +559,16 @@ class ConsumerGroup:
         return not self.stored.subscriptions
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return the expiration rule: only offsets of topics without subscribers expire."""
+        """Return the expiration rule for offsets: only those of topics without subscribers expire."""
         return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
 
 
 def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> bool:
-    """Return True if the target assignment is older than the group epoch, and the interval has passed."""
+    """Return True if a new target assignment must be computed now.
+
+    This is the case if the target assignment is older than the group epoch, and the minimum interval between
+    assignments has passed.
+    """
     if state.epoch <= state.target_epoch:
         return False
     since_ms = now_ms - state.target_time_ms
@@ -569,7 +576,7 @@ def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> 
 
 
 def check_instance(group_id: str, state: GroupState, member_id: str, instance_id: str) -> None:
-    """Check that a member holds an instance id.
+    """Check that an instance id belongs to a member.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -585,11 +592,11 @@ def check_instance(group_id: str, state: GroupState, member_id: str, instance_id
 
 
 def assignor_of(state: GroupState, settings: ConsumerGroupSettings) -> str:
-    """Return the assignor that most members name, or the broker's first one if no member names any."""
+    """Return the server assignor that most members name, or the first configured one if none is named."""
     votes = Counter(each.assignor for each in state.subscriptions.values() if each.assignor in ASSIGNOR_NAMES)
     return str(votes.most_common(1)[0][0]) if votes else settings.assignors[0]
 
 
 def unknown_member(group_id: str, member_id: str) -> KafkaError:
-    """Return the error for a member id that a group does not have."""
+    """Return the error UNKNOWN_MEMBER_ID for a member id that a group does not have."""
     return error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member {member_id}")

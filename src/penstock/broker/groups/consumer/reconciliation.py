@@ -1,7 +1,7 @@
 """Reconciliation: a member's next step from its current assignment to its target (KIP-848).
 
 A member first gives up partitions that are not in its target, and confirms this in its list of owned
-partitions. Only then does its epoch advance, and it gets the partitions that no other member holds. So no
+partitions. Only then does its epoch advance, and it gets the partitions that no other member owns. So no
 partition ever has two owners.
 """
 
@@ -23,11 +23,12 @@ def reconcile(
     *,
     has_shrunk: bool = False,
 ) -> Current:
-    """Return the state of a member after a heartbeat.
+    """Return the epochs and partitions of a member after a heartbeat.
 
-    `subscribed` are the ids of the topics that the member subscribes to. `owners` has the holder of each
-    partition of the group. `owned` are the partitions that the member reports as owned, or None if it reports
-    none. `has_shrunk` is True if the member's subscription has changed with this heartbeat.
+    `subscribed` are the ids of the topics that the member subscribes to. `owners` has the id of the member
+    that owns each partition, if any. `owned` are the partitions that the member reports as owned, or None if
+    the heartbeat has no list of them. `has_shrunk` is True if the member's subscription has changed with this
+    heartbeat.
     """
     if current.state is MemberState.UNREVOKED:
         if owned is None or not owned.isdisjoint(current.revoking):

@@ -1,7 +1,7 @@
 """The records of consumer groups in `__consumer_offsets`: converts changes to Kafka's format and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. A null
-value is a tombstone.
+A key is an int16 type, then fields without flexible encoding; a value is its version, 0, and flexible fields.
+A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _with_epochs(partitions: Mapping[Partition, int]) -> list[current_value.Topi
 def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
     """Return the parsed key of a record, and its change, which is None for a tombstone.
 
-    `key` comes without its type.
+    `key` is the bytes of the key after its type.
 
     Raises:
         DecodeError: the record is damaged, or its value has a newer version than is supported.
@@ -189,9 +189,9 @@ def _read_current(body: bytes) -> Current:
 
 
 def _read_epochs(topics: Iterable[current_value.TopicPartitions], member_epoch: int) -> dict[Partition, int]:
-    """Return partitions with the epochs at which they were assigned.
+    """Return a dict from each partition to the epoch at which it was assigned to the member.
 
-    Apache Kafka before 4.3 did not store these epochs; the member's epoch is used then.
+    If the record has no such epochs, as in Apache Kafka before 4.3, the member's epoch is used.
     """
     found: dict[Partition, int] = {}
     for each in topics:

@@ -2,7 +2,7 @@
 
 Only `GroupState.apply` changes a group: with changes that a request or a timer has caused, once they are
 stored, and with changes that are read from `__consumer_offsets`. So the same records always produce the same
-group, in any order in which compaction leaves them.
+group, in any order in which compaction leaves the records.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ Partition: TypeAlias = metadata_view.Partition
 """A topic's id and the number of a partition."""
 
 FIRST_EPOCH = 1
-"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+"""The epoch of a group that has no record of its own yet; the group's first change raises it to 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while."""
+"""The member epochs in heartbeats of a joining member, a leaving one, and a static one that may return."""
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 MEMBER_BYTES = 1500
-"""The approximate memory of a member in bytes, without its names."""
+"""The approximate memory of a member in bytes, without its ids and names."""
 
 PARTITION_BYTES = 220
-"""The approximate memory of an assigned partition in bytes, for target and current assignment together."""
+"""The approximate memory, in bytes, of one partition in both the target and the current assignment."""
 
 
 class State(StrEnum):
@@ -55,7 +55,7 @@ class MemberState(IntEnum):
     UNREVOKED = 1
     """The member has to give up partitions before its epoch advances."""
     UNRELEASED = 2
-    """The member has the epoch of its target assignment, and waits for partitions that other members hold."""
+    """The member has the epoch of its target assignment, and waits for partitions that other members own."""
     UNKNOWN = 127
     """A state that a newer version of the broker has stored."""
 
@@ -63,8 +63,8 @@ class MemberState(IntEnum):
 class ConsumerSubscription(NamedTuple):
     """A member's identity and subscription. `regex` is empty if the member uses no regular expression.
 
-    `session_timeout_ms` is set for a member of the classic protocol; `protocols` are then its assignors with
-    their metadata, in the order of its preference.
+    `session_timeout_ms` is set for a member of the classic protocol; `protocols` are the assignors of this
+    member with their metadata, in its order of preference.
     """
 
     instance_id: str | None = None
@@ -86,7 +86,7 @@ class ConsumerSubscription(NamedTuple):
 
 
 class Current(NamedTuple):
-    """A member's current assignment and epochs; each partition has its assignment epoch (KIP-1251)."""
+    """A member's current assignment and epochs; each partition has its epoch of assignment (KIP-1251)."""
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
@@ -97,7 +97,7 @@ class Current(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The topics that a regular expression matched, the version of the metadata, and the wall-clock time."""
+    """A regular expression's match: the topics, the metadata version used, and the wall-clock time."""
 
     topics: tuple[str, ...]
     version: int
@@ -105,40 +105,40 @@ class Resolved(NamedTuple):
 
 
 class SetEpoch(NamedTuple):
-    """A change of the group epoch, with the hash of the subscribed topics; None removes the group."""
+    """A change of the group epoch, with the hash of the topics. A value of None removes the group."""
 
     value: tuple[int, int] | None
 
 
 class SetSubscription(NamedTuple):
-    """A change of a member's subscription; None removes the member."""
+    """A change of a member's subscription; a value of None removes the member."""
 
     member_id: str
     value: ConsumerSubscription | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """A change of the epoch and time of the target assignment; None removes them."""
+    """A change of the epoch and time of the target assignment; a value of None removes both."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """A change of a member's target assignment; None removes it."""
+    """A change of a member's target assignment; a value of None removes the assignment."""
 
     member_id: str
     value: frozenset[Partition] | None
 
 
 class SetCurrent(NamedTuple):
-    """A change of a member's current assignment; None removes it."""
+    """A change of a member's current assignment; a value of None removes the assignment."""
 
     member_id: str
     value: Current | None
 
 
 class SetRegex(NamedTuple):
-    """A change of the topics that a regular expression matches; None removes the expression."""
+    """A change of the topics that a regular expression matches; a value of None removes the expression."""
 
     regex: str
     value: Resolved | None
@@ -164,14 +164,14 @@ class GroupState:
         self.targets: dict[str, frozenset[Partition]] = {}
         self.regexes: dict[str, Resolved] = {}
         self.instances: dict[str, str] = {}
-        """The member ids of static members, by instance id."""
+        """A dict from the instance id of each static member to its member id."""
         self.owners: dict[Partition, str] = {}
-        """The id of the member that holds each partition, including partitions that it has to give up."""
+        """A dict from each partition to its owner's member id, including partitions that it must give up."""
         self.names_bytes = 0
         self.targeted = 0
-        """The number of partitions in all target assignments."""
+        """The number of partitions in the target assignments of all members together."""
         self.regex_members = 0
-        """The number of members that subscribe by a regular expression."""
+        """The number of members that subscribe with a regular expression."""
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> GroupState:
@@ -207,12 +207,12 @@ class GroupState:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the group uses."""
+        """Return the approximate memory, in bytes, that the group uses."""
         members = MEMBER_BYTES * len(self.subscriptions)
         return self.names_bytes + members + PARTITION_BYTES * self.targeted
 
     def current(self, member_id: str) -> Current:
-        """Return the current assignment of a member; a member without a record has just joined."""
+        """Return the current assignment of a member; without one, return that of a new member."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:
@@ -220,7 +220,7 @@ class GroupState:
         return self.targets.get(member_id, _NO_PARTITIONS)
 
     def topics_of(self, subscription: ConsumerSubscription) -> frozenset[str]:
-        """Return the topics that a member subscribes to, by name and by its regular expression."""
+        """Return the topics that a member subscribes to, by name and with its regular expression."""
         resolved = self.regexes.get(subscription.regex) if subscription.regex else None
         if resolved is None:
             return frozenset(subscription.topics)

@@ -1,6 +1,7 @@
 """The assignor of share groups, `simple`, which may assign one partition to several members (KIP-932).
 
-A pure function of the members, with their subscriptions and former assignments, and of the partitions.
+The assignment is a pure function of the members, with their subscriptions and former assignments, and of the
+partitions.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ Assignment = dict[str, frozenset[Partition]]
 def assign(members: Mapping[str, Subscriber], partitions: Mapping[bytes, Iterable[int]]) -> Assignment:
     """Return the target assignment of every member.
 
-    `partitions` are the assignable partitions, by topic id. They are distributed topic by topic or, if all
-    subscriptions are equal, all together. In each distribution every partition gets at least one of its
-    subscribers, and every subscriber at least one partition. The numbers of members per partition differ by
-    at most one, and so do the numbers of partitions per member.
+    `partitions` are the assignable partitions, by topic id. Each topic's partitions are distributed
+    separately or, if all subscriptions are equal, the partitions of all topics together. In each distribution
+    every partition gets at least one of its subscribers, and every subscriber at least one partition. The
+    numbers of members per partition differ by at most one, and so do the numbers of partitions per member.
     """
     everything = {topic: [(topic, index) for index in sorted(found)] for topic, found in partitions.items()}
     found: dict[str, set[Partition]] = {member_id: set() for member_id in members}
@@ -50,7 +51,7 @@ def _share_out(
     partitions: Sequence[Partition],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Distribute partitions evenly among the members in `order`, keeping former assignments if possible."""
+    """Distribute partitions evenly among members, in this order, keeping former assignments if possible."""
     if not order or not partitions:
         return
     sharing = -(-len(order) // len(partitions))
@@ -80,7 +81,7 @@ def _fill(
     held: Mapping[str, dict[Partition, None]],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Assign a partition to one more member: the first suitable one in `short`, the members with too few."""
+    """Assign a partition to one more member: the first suitable one of `short`, which need more."""
 
     def give(given: Partition, member_id: str) -> None:
         holders[given][member_id] = None

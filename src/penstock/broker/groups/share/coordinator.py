@@ -76,7 +76,7 @@ class ShareGroupCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the groups use."""
+        """Return the approximate memory, in bytes, that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class ShareGroupCoordinator:
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
     def note(self, group: ShareGroup, change: ShareInitialization) -> SharePlan:
-        """Return a `SharePlan` that stores `change`: which share partitions of a group are initialized."""
+        """Return a plan that stores `change`: the share partitions that are or will be initialized."""
         return SharePlan(group, group.note(change))
 
     def accept(self, plan: SharePlan, now: float, now_ms: int) -> None:
@@ -127,7 +127,7 @@ class ShareGroupCoordinator:
             group.asked_ms.update(dict.fromkeys(plan.initialize.topics, now_ms))
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
+        """Add the groups stored in one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, ShareGroup)
         self.groups.update(groups)
         for group in groups.values():
@@ -172,7 +172,7 @@ class ShareGroupCoordinator:
 
 
 def _problem(group_id: str, beat: ShareHeartbeat) -> str:
-    """Return the error message for invalid fields of a heartbeat, or an empty string."""
+    """Return the error message for invalid fields of a ShareGroupHeartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if len(beat.member_id) > MEMBER_ID_CHARACTERS_MAX:

@@ -1,6 +1,6 @@
 """One share group: the changes that a heartbeat, a leave or a timer causes (KIP-932).
 
-`ShareGroup` returns a draft with its decision. The group changes only when `accept` is called with the draft,
+`ShareGroup` returns these changes as a draft. The group changes only when `accept` is called with the draft,
 after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and
 the records follow Apache Kafka 4.4.
 """
@@ -38,7 +38,7 @@ from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 Draft: TypeAlias = drafts.Draft[ShareState]
-"""A share group as one request or timer would change it, before the change is stored."""
+"""A copy of a share group's state, changed by one request or timer and not stored yet."""
 
 
 SOON_MS = 20
@@ -57,7 +57,7 @@ class ShareHeartbeat(NamedTuple):
 
 
 class ShareAnswer(NamedTuple):
-    """The response to a heartbeat; `assignment` is None if the member already has its assignment."""
+    """The response to a heartbeat; `assignment` is None if the member's assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -78,22 +78,22 @@ class InitializeStates(NamedTuple):
 
 
 class ShareGroup:
-    """A share group. `stored` is its state according to the stored records."""
+    """A share group. `stored` is its state according to the records in `__consumer_offsets`."""
 
     def __init__(self, group_id: str) -> None:
         self.id = group_id
         self.stored = ShareState()
         self.asked_ms: dict[bytes, int] = {}
-        """The time of this node's last request to initialize a topic, in wall-clock ms, by topic id."""
+        """A dict from topic id to the time of this node's last initialization request, in wall-clock ms."""
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The metadata version and the subscribed topics for which the stored hash was last up to date."""
+        """The metadata version and subscribed topics with which the stored topic hash was last checked."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.members)} members"
         return printable(f"<ShareGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Apply the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, after they have been stored."""
         self.stored = draft.state
 
     # --- heartbeats --------------------------------------------------------------------------------------
@@ -165,7 +165,8 @@ class ShareGroup:
     def _has_unassigned(self, view: TopicsView) -> bool:
         """Return True if share partitions have been initialized since the last assignment.
 
-        False is returned while a new assignment is due, since the group epoch has then been raised already.
+        This method returns False if a new assignment is due anyway, since the group epoch has been raised
+        already.
         """
         state = self.stored
         if not state.members or state.epoch > state.target_epoch:
@@ -180,7 +181,7 @@ class ShareGroup:
         return {topic_id: each.partitions for topic_id, each in state.initialized.items() if topic_id in ids}
 
     def _refresh_epoch(self, draft: Draft, view: TopicsView, *, bump: bool) -> None:
-        """Raise the group epoch for a changed subscription, changed topics, or new share partitions."""
+        """Raise the group epoch if a subscription or the topics have changed, or share partitions are new."""
         topics = draft.state.subscribed_topics()
         if not bump and self._hashed is not None and self._hashed == (view.version, topics):
             return
@@ -193,7 +194,7 @@ class ShareGroup:
     def _refresh_target(
         self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
     ) -> None:
-        """Compute the target assignment, if it is older than the group epoch and the interval has passed."""
+        """Compute the target assignment if it is older than the group epoch and its interval has passed."""
         state = draft.state
         if state.epoch <= state.target_epoch:
             return
@@ -214,7 +215,7 @@ class ShareGroup:
 
     @staticmethod
     def _reconcile(member_id: str, draft: Draft, view: TopicsView) -> None:
-        """Assign its target to a member at once, since partitions may have several members.
+        """Give a member its whole target assignment at once, since partitions may have several members.
 
         If the member already has its target, only partitions of topics that it no longer subscribes to are
         removed.
@@ -235,8 +236,8 @@ class ShareGroup:
     ) -> InitializeStates | None:
         """Mark the partitions of subscribed topics that have no state yet as initializing, and return them.
 
-        A partition is returned again if its initialization has not been answered within
-        `initialize_retry_interval_ms`.
+        If the share coordinator has not answered within `initialize_retry_interval_ms`, partitions are
+        returned again.
         """
         state = draft.state
         noted = state.initialization or ShareInitialization()
@@ -275,7 +276,7 @@ class ShareGroup:
         return self.remove(member_id, settings, view)
 
     def remove(self, member_id: str, settings: ShareGroupSettings, view: TopicsView) -> Draft:
-        """Return the changes that remove a member."""
+        """Return the changes that remove the given member, independently of its epoch."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
         found = hash_of(draft.state.subscribed_topics(), view.topics)
@@ -292,14 +293,14 @@ class ShareGroup:
     # --- share partitions --------------------------------------------------------------------------------
 
     def note(self, change: ShareInitialization) -> Draft:
-        """Return the draft that stores which share partitions are initialized or being initialized."""
+        """Return a draft whose change stores the share partitions initialized and being initialized."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetInitialization(change))
         return draft
 
     @property
     def initialization(self) -> ShareInitialization:
-        """The share partitions that are initialized, being initialized, or being deleted."""
+        """The initialization status of share partitions: initializing, initialized or deleting."""
         return self.stored.initialization or ShareInitialization()
 
     # --- properties --------------------------------------------------------------------------------------
@@ -331,9 +332,9 @@ def _start_of(topic_id: bytes, index: int, noted: ShareInitialization) -> int:
 
 
 def _next_beat_ms(state: ShareState, settings: ShareGroupSettings) -> int:
-    """Return the time until a member's next heartbeat: short while a new assignment is expected.
+    """Return the milliseconds until a member's next heartbeat: few while a new assignment is expected.
 
-    Otherwise a new member would wait a whole interval for its first partitions, as in Apache Kafka.
+    With Apache Kafka, a new member waits a whole heartbeat interval for its first partitions.
     """
     noted = state.initialization
     is_coming = state.epoch > state.target_epoch or (noted is not None and bool(noted.initializing))

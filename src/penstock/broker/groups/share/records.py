@@ -1,7 +1,7 @@
 """The records of share groups in `__consumer_offsets`: converts changes to Kafka's format and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. A null
-value is a tombstone.
+A key is an int16 type, then fields without flexible encoding; a value is its version, 0, and flexible fields.
+A null value is a tombstone.
 """
 
 from __future__ import annotations

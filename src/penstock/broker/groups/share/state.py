@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from penstock.broker.groups.metadata_view import Partition
 
 FIRST_EPOCH = 1
-"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+"""The epoch of a group that has no record of its own yet; the group's first change raises it to 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 """The member epochs of a ShareGroupHeartbeat that joins, and of one that leaves."""
@@ -22,17 +22,17 @@ NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 MEMBER_BYTES = 1200
-"""The approximate memory of a member in bytes, without its names."""
+"""The approximate memory of a member in bytes, without its ids and names."""
 
 PARTITION_BYTES = 200
-"""The approximate memory of an assigned partition in bytes, for target and current assignment together."""
+"""The approximate memory, in bytes, of one partition in both the target and the current assignment."""
 
 
 class State(StrEnum):
     """The state of a group. The values are the names in responses of ShareGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
-    """A group without members; it may have offsets."""
+    """A group without members; its share partitions may have start offsets."""
     STABLE = "Stable"
     """A group with members."""
 
@@ -56,21 +56,21 @@ class Current(NamedTuple):
 
 
 class TopicPartitions(NamedTuple):
-    """Partitions of one topic, with the topic's name."""
+    """The name of a topic, and the indices of some of its partitions."""
 
     name: str
     partitions: frozenset[int]
 
 
 Topics: TypeAlias = Mapping[bytes, TopicPartitions]
-"""Partitions of topics, by topic id."""
+"""A mapping from topic id to the topic's name and some of its partitions."""
 
 
 class ShareInitialization(NamedTuple):
     """The share partitions of a group that have a state at the share coordinator, or are about to get one.
 
-    For those in `initializing` the state has been requested; those in `initialized` have one. `deleting` has
-    the names of topics whose states are being deleted. All three are by topic id.
+    `initializing` has the partitions whose state has been requested, `initialized` those that have a state.
+    `deleting` has the names of topics whose states are being deleted. All three are dicts keyed by topic id.
     """
 
     initializing: Mapping[bytes, TopicPartitions] = {}
@@ -78,18 +78,18 @@ class ShareInitialization(NamedTuple):
     deleting: Mapping[bytes, str] = {}
 
     def begin(self, topics: Topics) -> ShareInitialization:
-        """Return a copy in which the states of these partitions have been requested."""
+        """Return a copy in which these partitions are initializing: their states have been requested."""
         left = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topics}
         return self._replace(initializing=added(self.initializing, topics), deleting=left)
 
     def finish(self, topics: Topics) -> ShareInitialization:
-        """Return a copy in which these partitions are initialized."""
+        """Return a copy in which these partitions are initialized instead of initializing."""
         return self._replace(
             initializing=without(self.initializing, topics), initialized=added(self.initialized, topics)
         )
 
     def give_up(self, topics: Topics) -> ShareInitialization:
-        """Return a copy in which these partitions are not being initialized, because that failed."""
+        """Return a copy in which these partitions are no longer initializing, because the request failed."""
         return self._replace(initializing=without(self.initializing, topics))
 
     def delete(self, topics: Mapping[bytes, str]) -> ShareInitialization:
@@ -113,7 +113,7 @@ class ShareInitialization(NamedTuple):
 
 
 def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
-    """Return the union of two sets of partitions, by topic."""
+    """Return all partitions of either argument, by topic id."""
     found = dict(topics)
     for topic_id, each in more.items():
         before = found.get(topic_id)
@@ -123,7 +123,7 @@ def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
 
 
 def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
-    """Return the difference of two sets of partitions, by topic."""
+    """Return the partitions of the first argument that are not in the second, by topic id."""
     found = {}
     for topic_id, each in topics.items():
         left = each.partitions - less[topic_id].partitions if topic_id in less else each.partitions
@@ -133,40 +133,40 @@ def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
 
 
 class SetEpoch(NamedTuple):
-    """A change of the group epoch, with the hash of the subscribed topics; None removes the group."""
+    """A change of the group epoch, with the hash of the topics; a value of None removes the group."""
 
     value: tuple[int, int] | None
 
 
 class SetMember(NamedTuple):
-    """A change of a group: sets the state of a member, or removes the member if `value` is None."""
+    """A change that sets a member's identity and subscription; a value of None removes the member."""
 
     member_id: str
     value: Member | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """A change of the epoch and time of the target assignment; None removes them."""
+    """A change of the epoch and time of the target assignment; a value of None removes both."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """A change of a member's target assignment; None removes it."""
+    """A change of a member's target assignment; a value of None removes the assignment."""
 
     member_id: str
     value: frozenset[Partition] | None
 
 
 class SetCurrent(NamedTuple):
-    """A change of a member's current assignment; None removes it."""
+    """A change of a member's current assignment; a value of None removes the assignment."""
 
     member_id: str
     value: Current | None
 
 
 class SetInitialization(NamedTuple):
-    """A change of the initialized and initializing share partitions; None if the group is removed."""
+    """A change of the initialized and initializing share partitions; None removes them with the group."""
 
     value: ShareInitialization | None
 
@@ -190,7 +190,7 @@ class ShareState:
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, frozenset[Partition]] = {}
         self.initialization: ShareInitialization | None = None
-        """The initialized and initializing share partitions; None if the group has no record of them."""
+        """The initialized and initializing share partitions; None if no record of them is stored."""
         self.names_bytes = 0
         self._topics: frozenset[str] | None = None
 
@@ -212,18 +212,18 @@ class ShareState:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the group uses."""
+        """Return the approximate memory, in bytes, that the group uses."""
         noted = sum(len(each.partitions) for each in self.initialized.values())
         assigned = noted + sum(map(len, self.targets.values()))
         return self.names_bytes + MEMBER_BYTES * len(self.members) + PARTITION_BYTES * assigned
 
     @property
     def initialized(self) -> Topics:
-        """Return the share partitions that have a state."""
+        """Return the share partitions that have a state at the share coordinator, by topic id."""
         return {} if self.initialization is None else self.initialization.initialized
 
     def current(self, member_id: str) -> Current:
-        """Return the current assignment of a member; a member without a record has just joined."""
+        """Return the current assignment of a member; without one, return that of a new member."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:

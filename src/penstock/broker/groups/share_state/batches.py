@@ -8,17 +8,17 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 KEEPS_START = -1
-"""The start offset of an update that does not change the stored start offset."""
+"""The value of an update's start offset if the update does not change the stored start offset."""
 
 
 class StateBatch(NamedTuple):
-    """A range of offsets, first to last, whose records have the same delivery state and count."""
+    """A range of offsets, both bounds included, whose records have the same delivery state and count."""
 
     first_offset: int
     last_offset: int
     state: int
     deliveries: int
-    """The delivery count of each of these records."""
+    """The delivery count of each record in the range."""
 
 
 def combine(
@@ -26,7 +26,7 @@ def combine(
 ) -> tuple[StateBatch, ...]:
     """Merge `newer` ranges into `older` ones; return ranges that do not overlap, in order of offsets.
 
-    `older` must be a result of this function.
+    `older` must be empty or a result of this function.
 
     If a record has two states, the one with the higher delivery count wins, then the one with the higher
     state, so that no record returns to an earlier state. Records below `start_offset` are dropped; -1 drops
@@ -60,7 +60,7 @@ def _rank(batch: StateBatch) -> tuple[int, int]:
 
 
 def _pieces(ranges: list[StateBatch], start_offset: int) -> Iterator[tuple[int, int, StateBatch]]:
-    """Split overlapping ranges at their bounds; yield (first, last, range that wins) for each piece.
+    """Split overlapping ranges at their bounds; yield (first, last, range that wins) for each part.
 
     The range with the highest delivery count wins, then the one with the highest state.
     """

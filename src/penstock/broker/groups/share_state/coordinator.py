@@ -1,8 +1,8 @@
-"""The decisions of the share coordinator about a request for one share partition (KIP-932).
+"""Checks the requests to the share coordinator for one share partition, and computes changes (KIP-932).
 
-Pure functions of the stored state of the partition: they return the change to be stored, or raise the error
-to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.4, or 4.3 if the broker
-plays an older release.
+The methods are pure functions of the stored state of the partition: they return the change to be stored, or
+raise the error to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.4, or
+4.3 if the broker plays an older release.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ ANY_EPOCH = -1
 """The epoch in a request that is valid for every stored epoch, before Apache Kafka 4.4."""
 
 NOTHING = SharePartitionState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
-"""The summary of a share partition that has no state."""
+"""The summary in the response for a share partition that has no state."""
 
 HasPartition = Callable[[bytes, int], bool]
-"""Returns True if the topic with this id has a partition with this index."""
+"""A function that returns True if the topic with this id has a partition with this index."""
 
 
 class WrittenShareState(NamedTuple):
@@ -47,10 +47,11 @@ class WrittenShareState(NamedTuple):
 
 
 class ShareCoordinator:
-    """Decides about requests for share partitions. `updates_max` returns the most updates between snapshots.
+    """Checks requests for share partitions, and computes the changes of their states.
 
-    `has_partition` looks up a partition in the metadata. Without `needs_epochs`, as before Apache Kafka 4.4,
-    a request may leave out its epochs (`ANY_EPOCH`).
+    `updates_max` returns the most update records between two snapshots of a state. `has_partition` looks up a
+    partition in the metadata. Without `needs_epochs`, as before Apache Kafka 4.4, a request may leave out its
+    epochs (`ANY_EPOCH`).
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class ShareCoordinator:
     def read(
         self, states: ShareStates, key: ShareKey, leader_epoch: int
     ) -> tuple[SharePartitionState, ShareStateChange | None]:
-        """Handle ReadShareGroupState; return the state, and the change that fences earlier leaders, or None.
+        """Handle ReadShareGroupState; return the state, and a change that fences earlier leaders, if any.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74) or UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -195,10 +196,10 @@ class ShareCoordinator:
 
 
 def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[ShareStateChange]:
-    """Return new snapshots of share partitions whose last one is older than `interval_ms`.
+    """Return new snapshots of the share partitions whose last snapshot is older than `interval_ms`.
 
     After a new snapshot, older records of the log can be deleted. The result is empty if all share partitions
-    have such old snapshots: nothing is being written, so nothing needs to be deleted.
+    have such old snapshots: no state is being written, so no log record needs to be deleted.
     """
     old = {
         key: entry.state
@@ -221,7 +222,7 @@ def orphans(states: ShareStates, has_topic: Callable[[bytes], bool]) -> Iterator
 
 
 def first_needed(all_states: Iterable[StoredShareState]) -> int | None:
-    """Return the offset before which records of the log are not needed, or None if there is no state."""
+    """Return the offset of the first log record that is still needed, or None if there is no state."""
     return min((entry.snapshot_offset for entry in all_states), default=None)
 
 

@@ -27,7 +27,7 @@ class ShareKey(NamedTuple):
 
 
 def parse_key(text: str) -> ShareKey:
-    """Return the share partition of a key for FindCoordinator. The group's id may contain colons.
+    """Return the share partition that a key in FindCoordinator identifies. The group's id may contain colons.
 
     Raises:
         ValueError: the text is not such a key.

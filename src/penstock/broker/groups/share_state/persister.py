@@ -1,7 +1,7 @@
 """The interface of the share coordinator for other parts of a broker: requests that are answered later.
 
-A single broker answers at once. In a cluster, another node may be the coordinator, and the response waits
-until the in-sync replicas have the records.
+A single broker answers before the call returns. In a cluster, another node may be the coordinator, and the
+response waits until the in-sync replicas have the records.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, with the answer to a request."""
+"""A callback that is called once, with the response to a request."""
 
 
 Send: TypeAlias = Callable[[Any, Done], None]
-"""Sends a request, and calls the function once with the response."""
+"""A function that sends a request, and calls the callback once with the response."""
 
 
 class Persister:
     """Calls the share coordinator, on this or another node; `send` sends one of the five requests to it.
 
     Every method takes a request, and calls `done` exactly once with the response: before the method
-    returns, or later in the thread of this broker, from its purgatory. No method raises: a failure
+    returns, or later in the broker's thread, from its purgatory. No method raises: a failure
     is an error of each share partition in the response.
     """
 
@@ -43,7 +43,7 @@ class Persister:
         self.send(request, done)
 
     def write_state(self, request: WriteShareGroupStateRequest, done: Done) -> None:
-        """Send WriteShareGroupState (85), which adds delivery states.
+        """Send WriteShareGroupState (85), which merges delivery states into the stored ones.
 
         A response without an error means that the states are durable.
         """

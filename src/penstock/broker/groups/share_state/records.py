@@ -1,7 +1,7 @@
 """The records of `__share_group_state`, in Kafka's format: converts changes to bytes and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. The
-tombstone of a share partition has the key of a snapshot.
+A key is an int16 type, then fields without flexible encoding; a value is its version, 0, and flexible fields.
+The tombstone of a share partition has the key of a snapshot.
 """
 
 from __future__ import annotations

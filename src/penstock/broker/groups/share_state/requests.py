@@ -1,4 +1,4 @@
-"""The five requests to the share coordinator: splits them by share partition, and joins the results.
+"""The five requests to the share coordinator: splits each by share partition, and joins the results.
 
 These requests come from clients as well as from other brokers. `KINDS` has the function that handles each
 request, and the classes of its response.
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.broker.groups.share_state.service import ShareStateOutcome, ShareStateService
 
 Ask = Callable[["ShareStateService", ShareKey, Any], "ShareStateOutcome"]
-"""Calls the share coordinator for one share partition, with that partition's part of a request."""
+"""A function that calls the share coordinator for one share partition, with its part of a request."""
 
 
 class ShareStateApi(NamedTuple):
-    """One API: the function to call for each share partition, and the classes of its response.
+    """One API of the share coordinator: the function for each share partition, and the response's classes.
 
-    `fill` puts a state into the response for a share partition.
+    `fill` writes a state into the response for a share partition; it is None if responses have no state.
     """
 
     ask: Ask
@@ -106,13 +106,13 @@ KINDS: dict[int, ShareStateApi] = {
         _fill_summary,
     ),
 }
-"""The handling of the requests to the share coordinator, by API key."""
+"""A dict from API key to the function and response classes of each request to the share coordinator."""
 
 
 def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
     """Return the share partitions in a request, each with its part of the request.
 
-    As in Apache Kafka, a request without a group has none.
+    As in Apache Kafka, the list is empty if the request has no group id.
     """
     if not request.group_id:
         return []
@@ -132,7 +132,7 @@ def part_of(kind: ShareStateApi, key: ShareKey, outcome: ShareStateOutcome) -> A
 
 
 def answer_of(kind: ShareStateApi, request: Any, parts: dict[ShareKey, Any]) -> Any:
-    """Return the response to a request, made from its parts, in the order of the request."""
+    """Return the response that joins the parts for all share partitions, in the order of the request."""
     results = []
     for topic in request.topics if request.group_id else ():
         named = [ShareKey(request.group_id, topic.topic_id, asked.partition) for asked in topic.partitions]

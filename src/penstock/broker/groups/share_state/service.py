@@ -1,4 +1,4 @@
-"""The share coordinator of a broker: connects its decisions to the topic of states, settings and clock.
+"""The share coordinator of a broker: connects `coordinator` to the topic, the settings and the clock.
 
 A node coordinates the share partitions whose states are in the partitions of `__share_group_state` that it
 leads. Such a partition is read when it is first needed. Every call completes at once; in a cluster, a
@@ -64,7 +64,7 @@ class ShareStateHost(Protocol):
 
 
 class ShareStateOutcome(NamedTuple):
-    """The result of a request for one share partition: an error, or the state for a read request."""
+    """The result of a request for one share partition: an error, or success and the state read."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
@@ -106,7 +106,7 @@ class ShareStateService:
     # --- reading -----------------------------------------------------------------------------------------
 
     def _open(self, key: ShareKey) -> tuple[int, ShareStates]:
-        """Return the partition of `__share_group_state` for a key, and all states in it.
+        """Return the index of the partition of `__share_group_state` for a key, and all states in it.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads the partition, or the log cannot be read.
@@ -189,7 +189,7 @@ class ShareStateService:
             )
 
     def _store(self, index: int, states: ShareStates, changes: Sequence[ShareStateChange]) -> None:
-        """Store changes, then apply them.
+        """Write changes to the log, then apply them in memory.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be written;
@@ -213,9 +213,9 @@ class ShareStateService:
         self._store_all(lambda states: orphans(states, has_topic))
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Replace old snapshots of share partitions, and delete the log records before them, at intervals.
+        """Write new snapshots for old ones, and delete unneeded log records, if their intervals have passed.
 
-        `now_ms` is wall-clock time in milliseconds. Returns the errors that occurred.
+        `now_ms` is wall-clock time in milliseconds. Returns the exceptions that were raised.
         """
         now = self._host.clock.monotonic()
         failures: list[StorageError] = []

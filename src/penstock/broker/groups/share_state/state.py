@@ -12,10 +12,10 @@ from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, 
 from penstock.broker.groups.share_state.keys import ShareKey
 
 NO_START = -1
-"""The start offset of a share partition of which no records have been fetched yet."""
+"""The start offset of a share partition from which no records have been fetched yet."""
 
 NO_COUNT = -1
-"""The value of `complete_count` if the number is unknown."""
+"""The value of `SharePartitionState.complete_count` if the number is unknown."""
 
 STATE_BYTES = 700
 """The approximate memory of a share partition in bytes, without the group's name and the batches."""
@@ -25,9 +25,10 @@ BATCH_BYTES = 120
 
 
 class SharePartitionState(NamedTuple):
-    """The state of a share partition.
+    """The persistent state of a share partition: its epochs, start offset and delivery states.
 
-    `created_ms` is the wall-clock time of its initialization, `written_ms` that of its last snapshot.
+    `created_ms` is the wall-clock time at which the state was initialized; `written_ms` is the time of its
+    last snapshot.
     """
 
     snapshot_epoch: int
@@ -47,7 +48,7 @@ class SharePartitionState(NamedTuple):
 
 
 class Update(NamedTuple):
-    """The changes since the snapshot with the same epoch. A start offset of -1 means unchanged."""
+    """A change to the state since the snapshot with this epoch. A start offset of -1 means unchanged."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -83,7 +84,7 @@ class StoredShareState:
         self.snapshot_offset = 0
         """The log offset of the last snapshot. Records before it are not needed.
 
-        Where the log begins with an update instead of a snapshot, it is the offset of that update.
+        If the log has an update of this state but no snapshot, it is the offset of that update.
         """
 
 
@@ -96,7 +97,7 @@ class ShareStates:
         """The approximate memory of all states in bytes."""
 
     def apply(self, change: ShareStateChange, offset: int) -> None:
-        """Apply a change, whose record has this offset in the log."""
+        """Apply a change whose record is at this log offset."""
         key, value = change
         entry = self.entries.get(key)
         if entry is not None:

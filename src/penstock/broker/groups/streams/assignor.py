@@ -63,7 +63,7 @@ class _Process:
 
 
 class _Quota:
-    """The most tasks per member while members keep their former tasks: an equal share of the tasks left."""
+    """The most tasks that a member may have while former tasks are kept: an equal share of the tasks left."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -71,7 +71,7 @@ class _Quota:
         self.each = -(-tasks // members)
 
     def note(self, count: int) -> None:
-        """Recompute the limit for the other members if `count`, one member's tasks, has reached it."""
+        """Recompute the limit for the other members if one member's task count, `count`, has reached it."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -79,7 +79,7 @@ class _Quota:
 
 
 class _Division:
-    """An assignment of tasks under construction."""
+    """An assignment of tasks that is being computed, with the load of each process so far."""
 
     def __init__(self, members: Mapping[str, Worker], active: int, total: int) -> None:
         self._members = members
@@ -139,7 +139,7 @@ class _Division:
     # --- standby tasks -----------------------------------------------------------------------------------
 
     def assign_standbys(self, tasks: Iterable[Task], standbys: int) -> None:
-        """Assign standby copies of every task, on processes without the task, like active tasks.
+        """Assign standby copies of every task to members of processes that do not have the task.
 
         The former active member comes first, then members with state, each up to an equal share, then the
         least loaded.
@@ -160,7 +160,7 @@ class _Division:
                 self._give_standby(task, member_id)
 
     def _former(self, task: Task) -> str | None:
-        """Return a member that had the task, has room for it, and whose process does not have it; or None."""
+        """Return a former member of the task below its limit, on a process without the task; or None."""
         for member_id in (self._was_active.get(task), self._with_state(task, without=True)):
             if member_id is None or task in self._process_of(member_id).tasks:
                 continue
@@ -207,7 +207,7 @@ class _Division:
         return found
 
     def _least_loaded_without(self, task: Task) -> str | None:
-        """Return the least loaded member of the least loaded process that does not have a task yet, or None.
+        """Return the least loaded member of the least loaded process without this task, or None.
 
         The caller must assign the task to the member, since the process is removed from the heap.
         """

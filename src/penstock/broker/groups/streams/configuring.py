@@ -1,6 +1,6 @@
-"""Decides which partitions and internal topics a topology needs, and finds errors in its topics.
+"""Computes the partitions and internal topics that a topology needs, and finds errors in its topics.
 
-A pure function of the topology and of the existing topics. The rules are those of Apache Kafka 4.4.
+The result depends only on the topology and on the existing topics. The rules are those of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMES_MAX = 3
 """The most topics that the detail text of a status lists."""
 
 TASKS_MAX = 10_000
-"""The most tasks of one group, which is also the most partitions that one request may create."""
+"""The most tasks of one group, and the most partitions that one request may create."""
 
 
 class Status(IntEnum):
@@ -34,7 +34,7 @@ class Status(IntEnum):
 
 
 class Problem(NamedTuple):
-    """The reason why a topology cannot run yet."""
+    """The reason for which a topology cannot run yet: a status code and a text."""
 
     status: Status
     detail: str
@@ -43,12 +43,13 @@ class Problem(NamedTuple):
 class Configured(NamedTuple):
     """A topology checked against the existing topics.
 
-    `tasks` has the number of tasks of each subtopology, in order of ids; None if it cannot be decided.
+    `tasks` has the number of tasks of each subtopology, in order of ids. It is None if partition counts are
+    unknown.
     """
 
     tasks: Mapping[str, int] | None
     internal: Mapping[str, InternalTopic] = {}
-    """All internal topics by name, with their decided partition counts."""
+    """A mapping from name to internal topic for all internal topics, with their computed partition counts."""
     missing: tuple[InternalTopic, ...] = ()
     """The internal topics that do not exist yet, and have to be created."""
     problem: Problem | None = None
@@ -60,7 +61,7 @@ class Configured(NamedTuple):
 
 
 NOT_CONFIGURED = Configured(None)
-"""The result for a topology whose tasks and topics cannot be decided."""
+"""The result for a topology whose tasks and topics cannot be computed."""
 
 
 class _WrongPartitions(Exception):
@@ -98,10 +99,10 @@ def check_topology(topology: Topology) -> None:
 
 
 def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
-    """Decide about partitions and tasks; `counts` has the partition counts of the existing topics.
+    """Compute partition counts and tasks; `counts` has the partition counts of the existing topics.
 
     Raises:
-        KafkaError: STREAMS_INVALID_TOPOLOGY (130), partition counts depend on each other in a cycle, a
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130), if partition counts depend on each other in a cycle, a
             repartition topic has no writer, or there would be more than `TASKS_MAX` tasks.
     """
     repartitions = {topic.name for each in topology.subtopologies for topic in each.repartition_sources}
@@ -143,8 +144,8 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
 def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
     """Return the partition counts of repartition topics, by topic name.
 
-    The topology sets the count, or else it is the largest partition count among the inputs of the subtopology
-    that writes the topic.
+    If the topology does not set a topic's count, it is the largest partition count among the inputs of the
+    subtopology that writes the topic.
     """
     decided = {
         topic.name: topic.partitions
@@ -175,7 +176,7 @@ def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[st
 def _make_equal(
     subtopologies: Iterable[Subtopology], counts: Mapping[str, int], decided: dict[str, int]
 ) -> None:
-    """Give the repartition topics of each copartition group the partition count of its other topics."""
+    """Set the partition counts of each copartition group's repartition topics to that of its other topics."""
     fixed = {topic.name for each in subtopologies for topic in each.repartition_sources if topic.partitions}
     for each in subtopologies:
         repartitions = {topic.name for topic in each.repartition_sources}

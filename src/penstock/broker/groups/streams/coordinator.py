@@ -40,8 +40,9 @@ GROUP_BYTES = 3500
 class StreamsPlan(NamedTuple):
     """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session is renewed for `session_timeout_ms`, `shut_down_by` a member that
-    has requested the shutdown of the application, `delay_ms` how long a new group waits for more members.
+    `touched` is the member whose session is renewed for `session_timeout_ms`. `shut_down_by` is a member that
+    has requested the shutdown of the application. `delay_ms` is the time for which a new group waits for
+    members.
     """
 
     group: StreamsGroup
@@ -73,7 +74,7 @@ class StreamsGroupCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the groups use."""
+        """Return the approximate memory, in bytes, that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ class StreamsGroupCoordinator:
             self.timers.set(delay, now + plan.delay_ms / 1000)
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
+        """Add the groups stored in one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, StreamsGroup)
         self.groups.update(groups)
         for group in groups.values():
@@ -182,7 +183,7 @@ class StreamsGroupCoordinator:
     # --- timers ------------------------------------------------------------------------------------------
 
     def _delay_left_ms(self, group_id: str, now: float) -> int | None:
-        """Return how long a new group still waits for more members, or None if it does not wait."""
+        """Return the milliseconds for which a new group still waits for members, or None."""
         delay = self._delays.get(group_id)
         return None if delay is None else max(0, round((delay.when - now) * 1000))
 
@@ -211,7 +212,7 @@ class StreamsGroupCoordinator:
 
 
 def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
-    """Return the error message for invalid fields of a heartbeat, or an empty string."""
+    """Return the error message for invalid fields of a StreamsGroupHeartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if not group_id.strip():

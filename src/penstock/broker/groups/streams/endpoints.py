@@ -10,7 +10,7 @@ from penstock.broker.groups.streams.tasks import Task
 
 
 class EndpointPartitions(NamedTuple):
-    """The endpoint of a member, and the partitions of its tasks, by topic."""
+    """The host and port of a member, and the partitions that its active and standby tasks read, by topic."""
 
     endpoint: tuple[str, int]
     active: Mapping[str, list[int]]
@@ -18,7 +18,7 @@ class EndpointPartitions(NamedTuple):
 
 
 def endpoint_partitions(state: StreamsState, counts: Mapping[str, int]) -> tuple[EndpointPartitions, ...]:
-    """Return the partitions of every member with an endpoint; `counts` has the topics' partition counts."""
+    """Return the partitions of each member that has an endpoint; `counts` has the partition counts."""
     found = []
     for member_id, member in state.members.items():
         if member.endpoint is not None:

@@ -1,6 +1,6 @@
 """One streams group: the changes that a heartbeat, a leave or a timer causes (KIP-1071).
 
-`StreamsGroup` returns a draft with its decision. The group changes only when `accept` is called with the
+`StreamsGroup` returns these changes as a draft. The group changes only when `accept` is called with the
 draft, after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error
 codes and the records follow Apache Kafka 4.4.
 """
@@ -45,7 +45,7 @@ from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 Draft: TypeAlias = drafts.Draft[StreamsState]
-"""A streams group as one request or timer would change it, before the change is stored."""
+"""A copy of a streams group's state, changed by one request or timer and not stored yet."""
 
 SOON_MS = 20
 """The time, in ms, from the end of an assignment delay to the heartbeat that gets the new assignment."""
@@ -64,9 +64,9 @@ class StreamsHeartbeat(NamedTuple):
     endpoint: tuple[str, int] | None = None
     tags: tuple[tuple[str, str], ...] | None = None
     endpoint_epoch: int = 0
-    """The epoch of the endpoint information that the member has."""
+    """The epoch of the endpoint information that the member received last."""
     shuts_down: bool = False
-    """True if the member requests the shutdown of the application, that is of all its members."""
+    """True if the member requests the shutdown of the application, which is all members of the group."""
     client_id: str = ""
     client_host: str = ""
     instance_id: str | None = None
@@ -77,7 +77,7 @@ class StreamsHeartbeat(NamedTuple):
 
 
 class StreamsAnswer(NamedTuple):
-    """The response to a heartbeat; `tasks` and `endpoints` are None if the member already has them."""
+    """The response to a heartbeat; `tasks` and `endpoints` are None if the member has the current ones."""
 
     member_id: str
     epoch: int
@@ -105,7 +105,7 @@ class StreamsGroup:
         self.shut_down_by: str | None = None
         self.endpoint_epoch = 0
         self._configured: tuple[int, Topology, Configured] | None = None
-        """The last result of `configured`, with its metadata version and its topology."""
+        """The last result of `configured`, with the metadata version and the topology it is for."""
         self._hashed: tuple[int, int] | None = None
         """The metadata version, and the hash of the topology's topics in that version."""
 
@@ -114,7 +114,7 @@ class StreamsGroup:
         return printable(f"<StreamsGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Apply the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, after they have been stored."""
         if draft.state.topology is not self.stored.topology:
             self._hashed = None
         self.stored = draft.state
@@ -141,8 +141,8 @@ class StreamsGroup:
     ) -> tuple[Draft, StreamsAnswer]:
         """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
-        `now_ms` is wall-clock time in milliseconds, stored with the target assignment.
-        `delay_left_ms` is how long a new group still waits for members, or None if it does not wait.
+        `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `delay_left_ms` is the
+        time for which a new group still waits for members, or None if it does not wait.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -305,7 +305,7 @@ class StreamsGroup:
         return beat.instance_id is None or newer.for_assignor() != base.for_assignor()
 
     def _update_topology(self, beat: StreamsHeartbeat, draft: Draft) -> tuple[Topology, list[Problem]]:
-        """Store the topology of a new group; return the group's topology, and statuses for the response."""
+        """Store the topology of a new group; return its topology, and status entries for the response."""
         stored = draft.state.topology
         if stored is None:
             if beat.topology is None:
@@ -345,7 +345,7 @@ class StreamsGroup:
         *,
         bump: bool,
     ) -> None:
-        """Raise the group epoch for a changed member, changed topics, or another number of standby tasks."""
+        """Raise the group epoch if a member, the topics or the number of standby tasks have changed."""
         group, topology = draft.state.group, draft.state.topology
         assert topology is not None
         if self._hashed is None or self._hashed[0] != view.version or topology is not self.stored.topology:
@@ -365,9 +365,9 @@ class StreamsGroup:
     def _refresh_target(
         self, draft: Draft, configured: Configured, settings: StreamsGroupSettings, now_ms: int
     ) -> int | None:
-        """Compute the target assignment, if it is older than the group epoch and the interval has passed.
+        """Compute the target assignment if it is older than the group epoch and its interval has passed.
 
-        Returns the milliseconds until the interval has passed, or None if no assignment waits for that.
+        Returns the milliseconds until the interval has passed, or None if no assignment has to wait for it.
         """
         state = draft.state
         if state.epoch <= state.target_epoch:
@@ -423,7 +423,7 @@ class StreamsGroup:
             draft.make(SetCurrent(member_id, found))
 
     def assign_delayed(self, settings: StreamsGroupSettings, view: TopicsView, now_ms: int) -> Draft | None:
-        """Return the changes that assign tasks after a group's initial delay, or None without members."""
+        """Return the changes that assign tasks after the initial delay, or None without members."""
         topology = self.stored.topology
         if not self.stored.members or topology is None:
             return None
@@ -462,7 +462,7 @@ class StreamsGroup:
         return draft
 
     def remove(self, member_id: str, settings: StreamsGroupSettings) -> Draft:
-        """Return the changes that remove a member."""
+        """Return the changes that remove the given member, independently of its epoch."""
         draft: Draft = drafts.Draft(self.stored)
         epoch = draft.state.epoch + 1
         draft.make(*_removed(member_id), SetEpoch(draft.state.group._replace(epoch=epoch)))
@@ -482,12 +482,12 @@ class StreamsGroup:
     ) -> None:
         """Check the member of an OffsetCommit. `partitions` are pairs of a topic's name and a partition.
 
-        An older epoch is valid for partitions that are read by active tasks which the member has had since
-        that epoch. `has_epochs` is False for API versions without member epochs.
+        An older epoch is valid for partitions of active tasks that the member has had since that epoch.
+        `has_epochs` is False for API versions without member epochs.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or UNSUPPORTED_VERSION (35) without
-                member epochs.
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or UNSUPPORTED_VERSION (35) if the
+            request has no member epoch.
         """
         if epoch < 0 and not self.stored.members:
             return
@@ -547,12 +547,12 @@ class StreamsGroup:
         return not self.stored.members
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return the expiration rule: only offsets of topics that no member reads expire."""
+        """Return the expiration rule for offsets: only those of topics that no member reads expire."""
         return OffsetExpiration(subscribed_topics=self.subscribed_topics())
 
 
 def counts_of(names: Iterable[str], view: TopicsView) -> dict[str, int]:
-    """Return the number of partitions of each existing topic."""
+    """Return a dict from name to partition count for the topics that exist."""
     return {name: len(view.topics[name].partitions) for name in names if name in view.topics}
 
 
@@ -600,10 +600,10 @@ def _shut_down(member_id: str) -> Problem:
 
 
 def _next_beat_ms(settings: StreamsGroupSettings, configured: Configured, wait_ms: int | None) -> int:
-    """Return the time until a member's next heartbeat: short while a new assignment is expected.
+    """Return the milliseconds until a member's next heartbeat: few while a new assignment is expected.
 
-    Otherwise a new member would wait a whole interval for its first tasks, as in Apache Kafka. If
-    topics are invalid, the member waits the whole interval, since clients give up after two of them.
+    With Apache Kafka, a new member waits a whole heartbeat interval for its first tasks. If topics are
+    invalid, the member waits the whole interval, since clients give up after two heartbeats with that status.
     """
     is_making = configured.problem is None or configured.problem.status is Status.MISSING_INTERNAL_TOPICS
     if wait_ms is None or not is_making:

@@ -12,16 +12,16 @@ from penstock.broker.groups.streams.state import Current, MemberState
 from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 IsHeld = Callable[[Task, bool], bool]
-"""Returns True if another member still holds a task; the bool is True if it is to become an active task."""
+"""A function that returns True if another member still has a task; the bool is True for an active task."""
 
 
 def reconcile(
     current: Current, target: Tasks, target_epoch: int, owned: Tasks | None, is_held: IsHeld
 ) -> Current:
-    """Return the next state of the member. `owned` are the tasks that it reports, or None.
+    """Return the next epochs and tasks of a member. `owned` has the tasks that it reports, or is None.
 
-    A member gives up tasks that are not in its target, and stays at its epoch until it confirms this.
-    Then it advances to the epoch of the target, with every task that no other member has.
+    A member gives up tasks that are not in its target, and stays at its epoch until it confirms this. After
+    that, it advances to the epoch of the target, with every task of the target that no other member has.
 
     A member keeps the state of a task that changes its role: an active task becomes a standby task at once,
     and a standby task stays one until the member gets it as an active task.
@@ -58,7 +58,7 @@ def reconcile(
 
 
 def _has_any(owned: Tasks | None, tasks: Tasks, stay: Tasks) -> bool:
-    """Return True if a member still has some of the tasks, or has not reported its tasks.
+    """Return True if a member reports any of these tasks as owned, or has not reported its tasks.
 
     It may have a task in an earlier role, of whose change it does not know, unless it keeps the task.
     """

@@ -38,7 +38,7 @@ class StreamsGroupService:
 
     @property
     def groups(self) -> dict[str, StreamsGroup]:
-        """Return the groups that have been read from the log, by id."""
+        """Return a dict from group id to streams group, with the groups that have been read from the log."""
         return self.coordinator.groups
 
     @property
@@ -47,7 +47,7 @@ class StreamsGroupService:
         return self._view
 
     def settings_of(self, group_id: str) -> StreamsGroupSettings:
-        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
+        """Return a group's settings: its own configs within the broker's limits, else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> StreamsGroupSettings:

@@ -14,22 +14,22 @@ from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 from penstock.broker.groups.streams.topology import Topology
 
 FIRST_EPOCH = 1
-"""The epoch of a group that has no record of its own yet; its first change makes it 2."""
+"""The epoch of a group that has no record of its own yet; the group's first change raises it to 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while."""
+"""The member epochs in heartbeats of a joining member, a leaving one, and a static one that may return."""
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 NO_EPOCH = -1
-"""The topology epoch if there is no topology."""
+"""The value of the topology epoch if a group or member has no topology."""
 
 MEMBER_BYTES = 1800
-"""The approximate memory of a member in bytes, without its names."""
+"""The approximate memory of a member in bytes, without its ids and names."""
 
 TASK_BYTES = 260
-"""The approximate memory of an assigned task in bytes, for target and current assignment together."""
+"""The approximate memory, in bytes, of one task in both the target and the current assignment."""
 
 OFFSET_BYTES = 220
 """The approximate memory of a task's offset that a member has reported, in bytes."""
@@ -42,7 +42,7 @@ class State(StrEnum):
     """The state of a group. The values are the names in responses of StreamsGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
-    """A group without members; it may have offsets."""
+    """A group without members; it may have committed offsets."""
     NOT_READY = "NotReady"
     """A group whose topology cannot run: topics are missing, or have wrong partition counts."""
     ASSIGNING = "Assigning"
@@ -67,7 +67,7 @@ class MemberState(IntEnum):
 
 
 class Member(NamedTuple):
-    """The identity of a member."""
+    """The fields of a streams group's member that are stored: ids, timeout, process and endpoint."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -76,11 +76,11 @@ class Member(NamedTuple):
     rebalance_timeout_ms: int = -1
     topology_epoch: int = NO_EPOCH
     process_id: str = ""
-    """The instance of the application, which may have several members: one for each of its threads."""
+    """The id of the member's application instance, which has one member for each of its threads."""
     endpoint: tuple[str, int] | None = None
     """The host and port at which other instances can query the state of the member's instance."""
     tags: tuple[tuple[str, str], ...] = ()
-    """The client tags as pairs of key and value, in alphabetical order."""
+    """The member's client tags as pairs of key and value, in alphabetical order."""
 
     def for_assignor(self) -> tuple[object, ...]:
         """Return the fields for whose change even a static member gets a new assignment."""
@@ -88,7 +88,7 @@ class Member(NamedTuple):
 
 
 class Current(NamedTuple):
-    """The epochs of a member, and its current tasks."""
+    """A member's current assignment: its epochs, and its tasks."""
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
@@ -124,45 +124,45 @@ class Epoch(NamedTuple):
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     validated_topology: int = NO_EPOCH
-    """The epoch of the topology if all its topics exist and are valid, otherwise `NO_EPOCH`."""
+    """The topology's epoch if all topics of the topology exist and are valid, otherwise `NO_EPOCH`."""
     configs: tuple[tuple[str, str], ...] = ()
     """The settings for the assignor, as pairs of name and value."""
 
 
 class SetEpoch(NamedTuple):
-    """A change of the group epoch; None removes the group."""
+    """A change of the group epoch; a value of None removes the group."""
 
     value: Epoch | None
 
 
 class SetTopology(NamedTuple):
-    """A change of the topology; None if the group is removed."""
+    """A change of the topology; the value is None if the group is removed."""
 
     value: Topology | None
 
 
 class SetMember(NamedTuple):
-    """A change of a member; None removes it."""
+    """A change of a member; a value of None removes the member."""
 
     member_id: str
     value: Member | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """A change of the epoch and time of the target assignment; None removes them."""
+    """A change of the epoch and time of the target assignment; a value of None removes both."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """A change of a member's target assignment; None removes it."""
+    """A change of a member's target assignment; a value of None removes the assignment."""
 
     member_id: str
     value: Tasks | None
 
 
 class SetCurrent(NamedTuple):
-    """A change of a member's current assignment; None removes it."""
+    """A change of a member's current assignment; a value of None removes the assignment."""
 
     member_id: str
     value: Current | None
@@ -198,11 +198,12 @@ class StreamsState:
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, Tasks] = {}
         self.owners: dict[Task, str] = {}
-        """The id of the member that has each active task, including tasks that it has to give up."""
+        """A dict from each active task to the id of its owner, including tasks that the owner must give up.
+        """
         self.holders: dict[Task, frozenset[str]] = {}
-        """The ids of the members that have each task as a standby or warm-up task."""
+        """A dict from task to the ids of the members that have it as a standby or warm-up task."""
         self.target_tasks = 0
-        """The number of tasks in all target assignments, in all roles."""
+        """The number of tasks in all target assignments: active, standby and warm-up."""
         self.task_offsets = 0
         """The number of task offsets of all members."""
         self.names_bytes = 0
@@ -240,12 +241,12 @@ class StreamsState:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that the group uses."""
+        """Return the approximate memory, in bytes, that the group uses."""
         members = MEMBER_BYTES * len(self.members) + TASK_BYTES * self.target_tasks
         return self.names_bytes + self.topology_bytes + members + OFFSET_BYTES * self.task_offsets
 
     def current(self, member_id: str) -> Current:
-        """Return the current tasks of a member; a member without a record has just joined."""
+        """Return the current tasks of a member; for a member without any, return those of a new member."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> Tasks:
@@ -253,14 +254,15 @@ class StreamsState:
         return self.targets.get(member_id, NO_TASKS)
 
     def process_of(self, member_id: str) -> str:
-        """Return the process of a member, or an empty string if the member does not exist."""
+        """Return the process id of a member, or an empty string if the member does not exist."""
         member = self.members.get(member_id)
         return "" if member is None else member.process_id
 
     def is_held_elsewhere(self, task: Task, member_id: str, *, as_active: bool) -> bool:
-        """Return True if a member has to wait for a task that others have.
+        """Return True if a member has to wait for a task because another member still has it.
 
-        An active task has one owner in the group, and a process has at most one copy of a task, in any role.
+        An active task has at most one owner in the group. A process has at most one copy of a task, whether
+        active, standby or warm-up.
         """
         owner = self.owners.get(task)
         process = self.process_of(member_id)

@@ -12,11 +12,11 @@ _NONE: frozenset[Task] = frozenset()
 
 
 class Tasks(NamedTuple):
-    """Sets of tasks by role: active, standby and warm-up."""
+    """Three sets of tasks, one for each role: active, standby and warm-up."""
 
     active: frozenset[Task] = _NONE
     standby: frozenset[Task] = _NONE
-    """Tasks whose state is kept up to date, to take over fast."""
+    """Tasks whose state the member keeps up to date, so that it can take them over fast."""
     warmup: frozenset[Task] = _NONE
     """Tasks whose state is built up, to become active. Apache Kafka 4.4's assignor gives none."""
 
@@ -30,25 +30,25 @@ class Tasks(NamedTuple):
         )
 
     def __sub__(self, other: Tasks) -> Tasks:
-        """Return the tasks that `other` does not have in the same role."""
+        """Return the tasks of this object that `other` does not have in the same role."""
         return Tasks(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
     def __and__(self, other: Tasks) -> Tasks:
-        """Return the tasks that both have in the same role."""
+        """Return the tasks that this object and `other` have in the same role."""
         return Tasks(*(mine & theirs for mine, theirs in zip(self, other, strict=True)))
 
     def __or__(self, other: Tasks) -> Tasks:
-        """Return the tasks that either has, by role."""
+        """Return for each role the tasks of this object and of `other`."""
         return Tasks(*(mine | theirs for mine, theirs in zip(self, other, strict=True)))
 
     @property
     def every(self) -> frozenset[Task]:
-        """Return the tasks in any role."""
+        """Return all tasks, in all three roles."""
         return self.active | self.standby | self.warmup
 
     @property
     def size(self) -> int:
-        """Return the number of tasks in all roles."""
+        """Return the number of tasks in all three roles together."""
         return sum(map(len, self))
 
 
@@ -56,7 +56,7 @@ NO_TASKS = Tasks()
 
 
 def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
-    """Return the partition indices of each subtopology, with subtopologies and indices in ascending order."""
+    """Return a dict from subtopology id to its tasks' partition indices, both in ascending order."""
     found: dict[str, list[int]] = {}
     for subtopology, partition in sorted(tasks):
         found.setdefault(subtopology, []).append(partition)

@@ -1,4 +1,4 @@
-"""The topology of a streams application, as its members send it: subtopologies and their topics."""
+"""The topology of a Kafka Streams application, as its members send it: subtopologies and their topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 class InternalTopic(NamedTuple):
     """A topic that the application needs, and that the broker creates.
 
-    With 0 partitions the broker chooses their number; replication factor 0 is the default of the cluster.
+    If `partitions` is 0, the broker computes the number. If the replication factor is 0, the cluster's
+    default is used.
     """
 
     name: str
@@ -33,11 +34,11 @@ class Subtopology(NamedTuple):
     source_topics: tuple[str, ...] = ()
     source_regexes: tuple[str, ...] = ()
     repartition_sources: tuple[InternalTopic, ...] = ()
-    """Topics that another subtopology writes for this one."""
+    """The repartition topics that this subtopology reads, and that other subtopologies write."""
     repartition_sinks: tuple[str, ...] = ()
-    """Topics that this one writes for another subtopology."""
+    """The names of the repartition topics that this subtopology writes, and that others read."""
     changelogs: tuple[InternalTopic, ...] = ()
-    """Topics that keep the state of stores."""
+    """The changelog topics, from which the subtopology's state stores can be restored."""
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
     def inputs(self) -> Iterator[str]:
@@ -53,7 +54,7 @@ class Subtopology(NamedTuple):
             yield topic.name
 
     def copartitioned(self, group: CopartitionGroup) -> Iterator[str]:
-        """Yield the names of the topics in a group."""
+        """Yield the names of the topics in a copartition group."""
         for index in group.source_topics:
             yield self.source_topics[index]
         for index in group.repartition_topics:
@@ -67,18 +68,18 @@ class Topology(NamedTuple):
     subtopologies: tuple[Subtopology, ...] = ()
 
     def is_same(self, other: Topology) -> bool:
-        """Return True if both are equal, ignoring the order of subtopologies."""
+        """Return True if this topology and `other` are equal, ignoring the order of subtopologies."""
         return self.epoch == other.epoch and sorted(self.subtopologies) == sorted(other.subtopologies)
 
     def topics(self) -> frozenset[str]:
-        """Return the topics that must exist."""
+        """Return the names of the topics that must exist: inputs and changelogs of all subtopologies."""
         return frozenset(name for each in self.subtopologies for name in each.topics())
 
     def named_topics(self) -> list[str]:
-        """Return all topics in the topology, including sinks, each once."""
+        """Return the names of all topics in the topology, including repartition sinks, each once."""
         names = (name for each in self.subtopologies for name in (*each.topics(), *each.repartition_sinks))
         return list(dict.fromkeys(names))
 
     def readers(self) -> dict[str, str]:
-        """Return the id of the subtopology that reads each topic, by topic name."""
+        """Return a dict from topic name to the id of the subtopology that reads the topic."""
         return {name: each.id for each in self.subtopologies for name in each.inputs()}

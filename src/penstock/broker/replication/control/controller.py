@@ -1,4 +1,4 @@
-"""The controller of a cluster: it decides about brokers, leaders and replicas, and returns metadata records.
+"""The controller of a cluster: it manages brokers, leaders and replicas, and returns metadata records.
 
 The module does no I/O and reads no clock: the caller passes times in seconds of a monotonic clock, writes the
 returned records, and applies them before its next call. The rules are those of Apache Kafka's controller
@@ -60,15 +60,15 @@ class Controller:
         self.eligibility = Eligibility(image, minimum_default)
         """Determines which replicas may lead without being in sync (KIP-966)."""
         self._heard: dict[int, float] = {}
-        """The time of the last heartbeat of each broker that is not fenced."""
+        """A dict from each broker that is not fenced to the time of its last heartbeat, in seconds."""
         self._incarnations: dict[int, int] = {}
         self._proposals: dict[int, tuple[int, int]] = {}
-        """The broker epoch and the number of each node's last ISR proposal."""
+        """A dict from node to the broker epoch and the number of its last ISR proposal."""
 
     # --- brokers -----------------------------------------------------------------------------------------
 
     def register(self, registration: NodeRegistration, broker_epoch: int) -> list[list[Message]]:
-        """Return two lists of records for a node's start: to end its old registration, and to register it.
+        """Return the records that end a node's old registration, and those of its new one, as two lists.
 
         The new registration is fenced. The result is empty if the message is a repetition.
         """
@@ -92,9 +92,9 @@ class Controller:
         return [self._leave(node, was_clean=registration.was_clean), [record]]
 
     def heartbeat(self, beat: NodeHeartbeat, now_s: float) -> tuple[bool, list[Message]]:
-        """Process a heartbeat; return the records to write.
+        """Process a heartbeat; return True if the broker is known, and the records to write.
 
-        The first value returned is True if the broker is registered with this epoch.
+        A broker is known if it is registered with the heartbeat's broker epoch.
         """
         broker = self._brokers.by_id.get(beat.node)
         if broker is None or broker.epoch != beat.broker_epoch:
@@ -115,7 +115,7 @@ class Controller:
             self._heard[node] = now_s
 
     def excuse(self, seconds: float, now_s: float) -> None:
-        """Extend the sessions of all brokers by `seconds`, but at most to a full session from `now_s`."""
+        """Extend the sessions of all brokers by `seconds`, at most to one session timeout from `now_s`."""
         for node, heard in self._heard.items():
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
@@ -131,7 +131,7 @@ class Controller:
         return []
 
     def next_expiry(self) -> float | None:
-        """Return when the next session expires without a heartbeat, or None if no broker is alive."""
+        """Return the time when the next session expires without a heartbeat; None if no broker is alive."""
         return min(self._heard.values()) + self.session_s if self._heard else None
 
     def fence(self, node: int) -> list[Message]:
@@ -196,7 +196,7 @@ class Controller:
         return records
 
     def _elect_leaderless(self, joining: int) -> list[Message]:
-        """Return the records that give leaders to partitions without a live one, once `joining` is alive."""
+        """Return the records that elect leaders for leaderless partitions once broker `joining` is alive."""
 
         def is_acceptable(replica: int) -> bool:
             return replica == joining or self._brokers.is_acceptable(replica)
@@ -217,7 +217,7 @@ class Controller:
                 yield topic.name, partition
 
     def _find(self, topic: str, index: int) -> PartitionImage:
-        """Return a partition's metadata.
+        """Return the metadata of a partition.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -242,9 +242,9 @@ class Controller:
         kind: ElectionKind = ElectionKind.ONLINE,
         unsure: int | None = None,
     ) -> PartitionChangeRecord | None:
-        """Return the record of a partition's change, with the election that it requires; None if no change.
+        """Return the record that changes a partition, with an election if needed; None without a change.
 
-        `unsure` is a replica that may have lost records.
+        `unsure` is a replica that may have lost records, or None.
         """
         before = partition.replicas
         target = moved or MovedReplicas(before.assigned, before.adding, before.removing)
@@ -310,7 +310,7 @@ class Controller:
         return ProposalAnswer(ErrorCode.NONE, tuple(error for error, _ in judged)), written
 
     def _judge(self, node: int, change: IsrChange) -> tuple[int, PartitionChangeRecord | None]:
-        """Return the error code (or 0) for a proposed ISR, and its record, or None if nothing changes."""
+        """Check a proposed ISR; return its error code or 0, and the record to write or None."""
         topic = self._image.topics_by_id.get(change.topic_id)
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID, None
@@ -337,7 +337,7 @@ class Controller:
     # --- elections ---------------------------------------------------------------------------------------
 
     def elections(self, kind: ElectionKind, most: int) -> list[Message]:
-        """Hold up to `most` elections that no client asked for; return the records to write.
+        """Hold up to `most` elections of the controller itself; return the records to write.
 
         PREFERRED elections are for partitions that are not led by their preferred replica, UNCLEAN elections
         for partitions without a leader whose topics allow unclean elections.
@@ -457,7 +457,7 @@ class Controller:
     # --- placement ---------------------------------------------------------------------------------------
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
-        """Check replicas that a client has assigned.
+        """Check the replicas that a client has assigned to a partition.
 
         Raises:
             KafkaError: INVALID_REPLICA_ASSIGNMENT (39): the list is empty, or has a broker twice or one that
@@ -473,7 +473,7 @@ class Controller:
             )
 
     def candidates(self) -> list[Candidate]:
-        """Return the brokers for new replicas: all except those that are about to stop.
+        """Return the brokers that can get new replicas: all that are not in a controlled shutdown.
 
         A broker that has stopped is included, as in Apache Kafka: it may come back.
         """
@@ -484,7 +484,7 @@ class Controller:
         ]
 
     def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
-        """Return the replicas of new partitions.
+        """Choose the replicas of new partitions; return the broker ids of each partition.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR (38), there are too few brokers.
@@ -496,5 +496,5 @@ class Controller:
             raise error_for(ErrorCode.INVALID_REPLICATION_FACTOR, text) from None
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the first ISR of a new partition: its live replicas, of which the first leads."""
+        """Return the initial ISR of a new partition: its live replicas. The first of them leads."""
         return tuple(each for each in replicas if self._brokers.is_acceptable(each))

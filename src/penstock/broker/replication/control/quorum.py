@@ -1,7 +1,7 @@
-"""`Quorum`: the metadata log of a cluster; it writes what the controller decides, and sends it to the nodes.
+"""`Quorum`: the metadata log of a cluster. It writes the controller's records and sends them to the nodes.
 
-In Apache Kafka, this is a quorum of controllers. Here it is one object in the process of the nodes, and it
-never fails. Nodes use the transport to reach it, so that tests can cut them off from it.
+In Apache Kafka, this is a quorum of controllers. Here the quorum is one object in the process of the nodes,
+and never fails. Nodes reach it over the transport, so that tests can cut a node off.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 CONTROLLER_ID = 0
-"""The id under which DescribeQuorum names the controller: brokers count from 1."""
+"""The id of the controller in DescribeQuorum responses: broker ids begin with 1."""
 
 BATCHES_KEPT = 10_000
-"""The number of metadata batches kept for nodes that lag behind; one that lags further must be restarted."""
+"""The number of metadata batches in memory for nodes that lag behind; a node that lags further must
+restart."""
 
 
 class StaleDecisionError(StorageError):
-    """A change was decided on metadata that are not the newest: it is not written."""
+    """A metadata change was based on metadata that are not the newest, so it is not written."""
 
 
 class Quorum:
-    """The only voter of the metadata log. It fences nodes after `session_s` seconds without a heartbeat."""
+    """The metadata log's only voter. It fences nodes after `session_s` seconds without a heartbeat."""
 
     def __init__(
         self,
@@ -76,9 +77,9 @@ class Quorum:
     ) -> None:
         """Read the metadata in `log`. An empty log gets the feature levels in `features` first.
 
-        Every `rebalance_s` seconds leaders return to preferred replicas, and every `unclean_s` seconds
-        unclean elections are held if allowed. `unclean_default` and `minimum_default` return the values of
-        `unclean.leader.election.enable` and `min.insync.replicas` with which brokers were started.
+        Every `rebalance_s` seconds leadership returns to preferred replicas, and every `unclean_s` seconds
+        unclean elections are held where they are allowed. `unclean_default` and `minimum_default` return the
+        values of `unclean.leader.election.enable` and `min.insync.replicas` with which brokers were started.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -90,7 +91,8 @@ class Quorum:
         self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self.mutation_tokens: MutationTokens = {}
-        """The partitions that clients with a controller mutation quota may still create or delete."""
+        """The number of partitions that each client with a controller mutation quota may still create or
+        delete."""
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)
@@ -100,9 +102,9 @@ class Quorum:
         self._nodes: dict[int, None] = {}
         self._observers: dict[int, MetadataObserver] = {}
         self.directory_id = bytes(16)
-        """The id of the directory that the log is in."""
+        """The id of the data directory that has the metadata log."""
         self.watchers: list[Callable[[Sequence[Message]], None]] = []
-        """Functions that are called with metadata records after these have been applied."""
+        """Functions to call with metadata records, after the quorum has applied these records."""
         is_new = True
         for record in self._log.replay():
             is_new = False
@@ -140,10 +142,11 @@ class Quorum:
         beside: int | None = None,
         decided_at: int | None = None,
     ) -> None:
-        """Write records, apply them, and send them to all nodes except `beside`, which applies them itself.
+        """Write and apply records, and send them to all nodes except `beside`, which applies them itself.
 
-        `decided_at` is the number of the first batch that the deciding node had not applied; None if the
-        controller itself has decided. No other batch may lie between a decision and its own batch.
+        `decided_at` is the number of the first batch that the node had not applied when it made these
+        records; None if the controller made them. If another batch has been written since, the records are
+        refused.
 
         Raises:
             StaleDecisionError: other metadata have been written since; nothing has changed.
@@ -198,7 +201,7 @@ class Quorum:
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
-        """Return the records of the present state, for a starting node, and the number of the next batch.
+        """Return records of all present metadata, for a starting node, and the number of the next batch.
 
         Raises:
             StorageError: the log cannot be read.
@@ -211,7 +214,7 @@ class Quorum:
         """Handle a message from a node.
 
         Raises:
-            StorageError: the records that the message leads to could not be written.
+            StorageError: the records that result from the message could not be written.
         """
         if isinstance(asked, NodeHeartbeat):
             answer(self._heartbeat(asked))
@@ -249,7 +252,7 @@ class Quorum:
         return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[MetadataBatch]:
-        """Return the metadata batches from `number` on."""
+        """Return the metadata batches from number `number` on."""
         if number >= self._next_batch:
             return []
         first = self._batches[0].number
@@ -265,7 +268,7 @@ class Quorum:
         self._commit(self.controller.fence(node))
 
     def excuse(self, seconds: float) -> None:
-        """Extend the sessions of all nodes by `seconds`, during which no heartbeat could arrive."""
+        """Extend the sessions of all nodes by `seconds`: for that time no heartbeat could arrive."""
         self.controller.excuse(seconds, self._clock.monotonic())
 
     def expire(self) -> None:
@@ -281,4 +284,4 @@ class Quorum:
 
 
 def _ignore(answer: object) -> None:
-    """Ignore the answer of a node: nodes request missing metadata with their next heartbeat."""
+    """Ignore a node's answer to sent metadata: its next heartbeat requests metadata that were lost."""

@@ -1,7 +1,7 @@
 """The table of guards by API, and the interceptor that calls them before the handlers.
 
 Each API requires the same rights as in Apache Kafka 4.3. Only super users may call an API that has no guard
-and is not in `OPEN`: a new handler without a row here is not exposed.
+and is not in `OPEN`: a new handler that is missing in this table is not exposed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ OPEN = frozenset(
         ApiKey.PUSH_TELEMETRY,
     )
 )
-"""APIs that need no right. Metrics are limited by subscriptions instead. A delegation token belongs to a
-principal, which the handlers of the token APIs check.
+"""APIs that require no permission.
+
+Client metrics are limited by subscriptions instead. A delegation token belongs to a principal, which the
+handlers of the token APIs check.
+
 """
 
 GUARDS: dict[int, Guard] = {
@@ -149,14 +152,14 @@ GUARDS: dict[int, Guard] = {
 
 
 def refuse_all(request: Any, asking: Asking) -> Any:
-    """Guard an API without a rule: allow it to super users, and close the connection of others."""
+    """Guard an API that is missing in the table: super users may call it, for others close the connection."""
     if asking.rights.operations(ResourceType.CLUSTER, CLUSTER_NAME) == EVERY_OPERATION:
         return asking.proceed(request)
     raise CloseConnection(f"{asking.rights.principal} asks for an API without a rule of who may")
 
 
 class Authorization:
-    """The interceptor of a broker with an authorizer."""
+    """The interceptor of a broker with an authorizer, which calls a guard before each handler."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer = authorizer

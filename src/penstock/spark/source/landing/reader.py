@@ -1,4 +1,4 @@
-"""Read for landing: a task writes the records that it decodes as Parquet, and returns the file names."""
+"""The source for landing: a task writes its decoded records as Parquet files, and returns their names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LandingPlan:
 
     @property
     def topic(self) -> str:
-        """The topic to land into a table of the lake. Raises ConfigError if there are several."""
+        """The one topic that is landed into a lake table. Raises ConfigError if there are several."""
         found = self.options.selection.single_topic
         if found is None:
             raise ConfigError(
@@ -108,7 +108,7 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
 
 
 def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumns | None:
-    """Return the columns of decoded keys and values, by the schema versions of an existing table."""
+    """Return the columns of decoded keys and values, in the schema versions of an existing table."""
     if options.values is None:
         return None
     for each in options.values.fields:
@@ -161,11 +161,11 @@ class LandingWork:
 
 
 def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.RecordBatch]:
-    """Write the Parquet files of one task; yield a row for each file, and one for the ranges read.
+    """Write the Parquet files of one task; yield a row for each file, and one for the offset ranges read.
 
     Raises:
         StorageError: the disk is full, the directory is not writable, or another operation fails.
-        PenstockError: as from `read_range`.
+        PenstockError: the errors of `read_range`.
     """
     if not isinstance(partition, RangePartition):
         return  # Spark makes up an empty partition where there are none
@@ -206,7 +206,7 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
 def _land_in_lake(
     plan: LandingPlan, lake: LakeTarget, partition: RangePartition, query: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Write the files of one task into a lake table; yield a row for each file, and one for its ranges."""
+    """Write the files of one task into a lake table; yield a row per file, and one for its offset ranges."""
     table = lake.open(plan.topic)
     try:
         table.join(arrow_schema_of(plan.projection.schema))
@@ -221,7 +221,7 @@ def _land_in_lake(
 
 
 def _place() -> tuple[str | None, int, int]:
-    """Return (query id, micro-batch id, partition) of this task; (None, 0, partition) in a batch query."""
+    """Return the current task's (query id, micro-batch id, partition); (None, 0, partition) in a batch."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
