@@ -17,7 +17,7 @@ from penstock.model import ShareRecord
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
-KAFKA = "4.3.0"
+KAFKA = "4.4.0"
 PATIENCE_S = 120.0
 SETTINGS = {
     "group.share.min.heartbeat.interval.ms": "200",
