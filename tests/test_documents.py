@@ -94,6 +94,13 @@ def shell(code, where):
         sys.exit(f'{where}: exit code {done.returncode}')
 """
 
+FORKED_COMMANDS = """
+import os, subprocess, sys
+command = [sys.executable, '-P', {server!r}, os.environ['PATH'].partition(os.pathsep)[0]]
+subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout.readline()
+"""
+"""What a page with shell blocks begins with: see `forked_commands`."""
+
 
 @for_each(FILES)
 def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> None:
@@ -185,9 +192,15 @@ def run_blocks(path: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     output = tmp_path / "output.txt"
     workplace = tmp_path / "workplace"
     workplace.mkdir()
+    script = script_for(path)
+    if "\nshell(" in script and path.relative_to(ROOT).as_posix() not in SLOW:
+        programs = tmp_path / "programs"
+        programs.mkdir()
+        environment = environment | {"PATH": f"{programs}{os.pathsep}{environment['PATH']}"}
+        script = FORKED_COMMANDS.format(server=str(ROOT / "tests" / "forked_commands.py")) + script
     with output.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-c", script_for(path)],
+            [sys.executable, "-c", script],
             cwd=workplace,
             env=environment,
             stdin=subprocess.DEVNULL,
