@@ -15,11 +15,13 @@ def spark() -> Iterator[Any]:
     from penstock.spark import session
 
     # Short queries never earn back what the second compiler costs. Code is generated as it is for a user, but
-    # what cannot be compiled fails the query, where Spark would log it and interpret.
+    # what cannot be compiled fails the query, where Spark would log it and interpret. Spark does not note the
+    # line of Python that made each column, which takes half of the time that a large expression takes.
     config = {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.fallback": "false",
         "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     running = session("tests", "local[2]", config=config)
     yield running
