@@ -573,10 +573,11 @@ PRODUCE_MODULES_MAX, PRODUCE_CALLS_MAX = 14, 28
 """Each walk of a Produce passes 13 modules in 26 calls; one module or two calls more are allowed."""
 
 
-CLIENT_MODULES_MAX = 31
+CLIENT_MODULES_MAX = 33
 """The most modules that a Fetch into Arrow and a Spark micro-batch pass at a client, besides `protocol`.
 
-Each walk passes 30; one more is allowed.
+Each walk passes 30. On a slow machine metadata may become too old during a walk: requesting them again passes
+three more.
 """
 
 
