@@ -20,7 +20,7 @@ def test_a_directory_is_described_and_set_to_a_release(
     assert first.startswith("cluster ")
     assert features == "group.version 1, metadata.version 25, transaction.version 2"
     assert topics == "0 topics; stopped in order"
-    assert releases == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3"
+    assert releases == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3, 4.4"
     assert main(["directory", "set-level", str(tmp_path / "data"), "3.9"]) == 0
     assert "\nmetadata.version 21\n" in capsys.readouterr().out
     assert main(["directory", "set-level", str(tmp_path / "data"), "3.1"]) == 2
@@ -44,4 +44,4 @@ def test_topics_that_keep_apache_kafka_from_starting_are_named(
         f"more topics; to raise it: penstock directory set-level {data} 4.0"
     )
     assert main(["directory", "set-level", data, "4.0"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3"
+    assert capsys.readouterr().out.splitlines()[-1] == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3, 4.4"

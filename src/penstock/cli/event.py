@@ -48,7 +48,7 @@ def command() -> None:
     \b
     Examples:
       penstock event read -t readings -e               which records are events
-      penstock event validate event.json               which rule it breaks, if any
+      penstock event validate event.json               the rule it breaks, if any
       penstock event encode --mode binary event.json   the record that carries it
       penstock event convert --to protobuf event.json > event.bin
       penstock event read -t readings -e --jsonl |

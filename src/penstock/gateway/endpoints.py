@@ -137,10 +137,10 @@ def is_plain(whole: bytearray, key: int, version: int) -> bool:
 
 
 _PRODUCED = struct.Struct(">4xH24xBBB")
-"""The fixed fields of a partition in a Produce response without errors.
+"""The struct format of the fixed fields of a partition in a Produce response without errors.
 
-The fields to check are the error code, the count of record errors (1: empty), the error message (0: null),
-and the number of tagged fields.
+The fields to check are the error code, the length of the list of record errors plus one, the error message
+(0: null), and the number of tagged fields.
 """
 
 _FETCHED = struct.Struct(">4xH24xB4x")

@@ -172,8 +172,8 @@ class TableSettings:
     drops: tuple[str, ...] = ()
     """Columns to be removed from the table."""
     shares: bool = False
-    """True if workers of a group write under this name: a commit then raises `OvertakenError` instead of
-    `OtherWriterError`, and keeps its files.
+    """True if several workers of a group write to the table. A commit that another worker has overtaken then
+    raises `OvertakenError` instead of `OtherWriterError`, and keeps its files.
     """
     sort_by: tuple[str, ...] = ()
     """Columns or transforms by which an Iceberg table is sorted; each may end in `` desc``."""

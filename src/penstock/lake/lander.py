@@ -270,7 +270,7 @@ class Lander:
 
     @property
     def _is_begun(self) -> bool:
-        """True if a restart would begin at the same offsets: the earliest, or committed ones."""
+        """True if the start offsets are fixed: they are the earliest, or the table has committed offsets."""
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:

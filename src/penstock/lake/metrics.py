@@ -11,7 +11,7 @@ from penstock.lake.lander import Lander
 
 
 def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
-    """Replace the file `path` by the current metrics of landings.
+    """Replace the file `path` with the current metrics of the topics that are copied to tables.
 
     Raises:
         StorageError: the file cannot be written.

@@ -367,7 +367,7 @@ class Log(Protocol):
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
         """Return (offset, timestamp) of the first record with the greatest timestamp, or None without one.
 
-        `budget` has the same meaning as in `offset_for_timestamp`.
+        `budget` limits how many compressed bytes are unpacked to find it, as in `offset_for_timestamp`.
         """
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:

@@ -342,7 +342,7 @@ class FrameReader:
         """The size of the long frame in bytes, and the number of its bytes that have arrived."""
 
     def get_buffer(self) -> memoryview:
-        """Return the buffer for the next bytes; not empty if `next_frame` has returned None before."""
+        """Return a buffer to receive the next bytes into; it has room once `next_frame` has returned None."""
         frame = self._frame
         return self._scratch[self._end :] if frame is None else frame[self._filled :]
 

@@ -41,7 +41,7 @@ def write_markers(node: Any, version: int) -> Message:
 
 def commit_offsets(node: Any, version: int) -> Message:
     partitions = [TxnOffsetCommitRequestPartition(partition_index=index) for index in (0, 9)]
-    topic_id = node.cluster.topics["t"].id
+    topic_id = node.cluster.topic("t").id
     topics = [TxnOffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=partitions)]
     return TxnOffsetCommitRequest(transactional_id="x", group_id="g", topics=topics)
 

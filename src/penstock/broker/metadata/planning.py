@@ -176,7 +176,10 @@ class Planner:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> PlannedTopic:
-        """Check that a topic can be created, and return a `PlannedTopic`; -1 means the broker's default.
+        """Check that a topic can be created, and return a `PlannedTopic`.
+
+        A partition count or replication factor of -1 stands for the broker's default. `excess_code` is the
+        error for a request that creates too much.
 
         Raises:
             KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),

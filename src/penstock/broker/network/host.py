@@ -91,7 +91,7 @@ class ConnectionHost(Protocol):
         """Count the memory of a waiting request; return False if the limit would be exceeded."""
 
     def let_go(self, size: int) -> None:
-        """Subtract `size` bytes that `hold` has counted: the request no longer waits."""
+        """Release `size` bytes that `hold` has reserved for a waiting request, which is answered now."""
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
         """Park a request in the purgatory; `resume` is called on its event or after its deadline."""

@@ -299,7 +299,7 @@ class Server:
 
     @property
     def waiting_connections(self) -> int:
-        """The number of listeners that delay a connection because of a limit of connections or their rate."""
+        """The number of connections, at most one for each listener, that a limit of connections delays."""
         return sum(acceptor.holds_connection for acceptor in self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------

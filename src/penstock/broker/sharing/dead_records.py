@@ -66,7 +66,7 @@ class Originals(Protocol):
 
 
 class NoOriginals:
-    """Finds no records, for groups that do not copy them."""
+    """Finds no original records, for share groups whose dead letters have no copy of key and value."""
 
     is_tired = False
 

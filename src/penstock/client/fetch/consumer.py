@@ -125,7 +125,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
         self._columns_read: set[tuple[str, ...]] = set()
-        """The columns that were decoded before, so that their decoders are imported and compiled."""
+        """The columns that were decoded before. Their decoders are already imported and compiled."""
         self._client.begin_reports(self.stats)
 
     def __repr__(self) -> str:

@@ -314,7 +314,7 @@ def _write_repeated(source: str, type: str, content_type: str | None, dataschema
 
 
 def is_text_in_utf8(content_type: str) -> bool:
-    """Return True if data of a media type are text that `data` can hold as a string (rule D16)."""
+    """Return True if data of a media type are UTF-8 text, which JSON's member `data` has as a string."""
     return is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii")
 
 

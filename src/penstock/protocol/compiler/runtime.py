@@ -282,7 +282,7 @@ class RunPackers(dict[Any, Any]):
         return pack
 
     def slowly(self, sent: tuple[int, ...], *values: Any) -> bytes:
-        """Return the bytes of a run in which a length takes more than one byte."""
+        """Return the encoded bytes of adjacent fields if one of their lengths takes more than one byte."""
         counts = iter(sent)
         rest = iter(values)
         out = []
