@@ -99,7 +99,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     }
     directory = tmp_path_factory.mktemp("kafka")
     with (
-        Broker(tmp_path_factory.mktemp("data"), config=settings(ours)) as broker,
+        Broker(tmp_path_factory.mktemp("data"), config=settings(ours), as_version="4.3") as broker,
         contextlib.ExitStack() as stack,
     ):
         running = real_kafka(RELEASE, kafka, first_port=theirs[0], directory=directory, in_order=True)
