@@ -44,4 +44,6 @@ def test_topics_that_keep_apache_kafka_from_starting_are_named(
         f"more topics; to raise it: penstock directory set-level {data} 4.0"
     )
     assert main(["directory", "set-level", data, "4.0"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3, 4.4"
+    assert (
+        capsys.readouterr().out.splitlines()[-1] == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3, 4.4"
+    )
