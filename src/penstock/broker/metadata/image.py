@@ -491,7 +491,7 @@ _EFFECTS: dict[int | None, Callable[[ClusterImage, Any], object]] = {
     28: ClusterImage._clear_eligible,
     29: lambda image, record: image.controllers.pop(record.controller_id, None),
 }
-"""What each type of record does to an image."""
+"""The effect of each type of metadata record on a `ClusterImage`."""
 
 
 def _unfit(what: str) -> StorageError:

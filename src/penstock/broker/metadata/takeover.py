@@ -70,15 +70,15 @@ def check_takeover(
             f"directory, and remove {META_PROPERTIES} from the copy",
         )
     metadata = partitions.pop(TopicPartition(METADATA_TOPIC, 0), None)
-    is_formatted = format_file(path) is not None
-    if is_formatted and partitions and not _has_metadata(metadata):
+    is_only_formatted = format_file(path) is not None and not _has_metadata(metadata)
+    if is_only_formatted and partitions:
         raise _refusal(
             path,
             "Apache Kafka has made it, and its metadata are elsewhere (metadata.log.dir, or the first of "
             "several log.dirs)",
             "name that directory, too, in log.dirs",
         )
-    if is_formatted and not _has_metadata(metadata):
+    if is_only_formatted:
         from penstock.broker.metadata.foreign_metadata import check_records
 
         values = _bootstrap_values(path)
