@@ -11,7 +11,6 @@ from broker.groups.consumer_bench import ConsumerBench
 from broker.groups.requests import join_request
 from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.requests.release_profiles import Profile
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.field_values import GROUP_RESOURCE
@@ -278,6 +277,19 @@ def test_a_static_member_that_stays_away_is_removed() -> None:
     assert bench.describe().group_state == "Empty"
 
 
+def test_a_static_member_that_has_to_give_up_partitions_may_leave_for_longer_than_that_takes() -> None:
+    """After a leave with epoch -2 the session of 45 s counts, not the rebalance timeout of 20 s."""
+    bench = ConsumerBench()
+    bench.join("a", instance_id="i", rebalance_timeout_ms=20_000)
+    bench.join("b")
+    bench.wait(1.1)
+    bench.beat("b", 2)
+    assert bench.assigned(bench.beat("a", 2, instance_id="i")) == {"t": [0, 1]}
+    bench.beat("a", -2, instance_id="i")
+    bench.wait(30)
+    assert len(bench.describe().members) == 2
+
+
 # --- topics and regular expressions ------------------------------------------------------------------------
 
 
@@ -430,8 +442,7 @@ def test_the_kinds_of_groups_replace_each_other_while_they_are_empty() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [("3.9", E.UNSUPPORTED_VERSION), ("4.0", E.NONE)])
 def test_releases_before_4_0_have_no_such_groups(release: str, code: E) -> None:
-    bench = ConsumerBench()
-    bench.node.profile = Profile(release)
+    bench = ConsumerBench(as_version=release)
     assert bench.join("a").error_code == code
     assert bench.describe().error_code == code
 

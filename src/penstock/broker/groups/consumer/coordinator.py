@@ -189,6 +189,8 @@ class ConsumerCoordinator:
                 self.touch(group, member_id, settings, now)
         if plan.touched is not None:
             self.touch(group, plan.touched, settings, now)
+        elif plan.answer is not None:  # a static member that leaves for a while has nothing more to give up
+            self._members.stop(group.id, plan.answer.member_id, REVOCATION)
         if sees is not None and group.needs_refresh(settings, self._view, now):
             self._refresh_soon(group, sees, now)
 
