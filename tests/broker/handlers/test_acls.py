@@ -6,7 +6,6 @@ import pytest
 
 from broker.bench_node import ask, make_node
 from penstock.broker.handlers.acls import NO_NETWORKS
-from penstock.broker.requests.release_profiles import Profile
 from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -14,8 +13,8 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 def created(host: str, release: str | None = None, **settings: str) -> tuple[int, str | None]:
     """Create an entry for this host; return the error and its message."""
-    node = make_node(authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS", **settings)
-    node.profile = None if release is None else Profile(release)
+    rights = {"authorizer_class_name": AUTHORIZER, "super_users": "User:ANONYMOUS"}
+    node = make_node(as_version=release, **rights, **settings)
     creation = AclCreation(
         resource_type=2, resource_name="t", principal="User:ann", host=host, operation=3, permission_type=3
     )

@@ -13,7 +13,6 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.requests.release_profiles import Profile
 from penstock.clock import ManualClock
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import (
@@ -402,8 +401,7 @@ def test_features() -> None:
 
 
 def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() -> None:
-    node = make_node()
-    node.profile = Profile("3.9")
+    node = make_node(as_version="3.9")
     api = update_features_request
     key = api.FeatureUpdateKey(feature="wings", max_version_level=1)
     answer = ask(node, api.UpdateFeaturesRequest(feature_updates=[key]), 1)

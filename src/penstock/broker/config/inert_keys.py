@@ -45,8 +45,7 @@ _THROTTLED = "In a cluster, followers that are not in sync are held to it. One b
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
     """Return Kafka's settings that are not in `BROKER_KEYS`: those of 4.x or, before 4.0, of 3.9."""
-    release = config.release
-    return settings_of_release("4" if release is None or release.numbers >= (4, 0) else "3")
+    return settings_of_release("4" if config.behaves_since(4, 0) else "3")
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:

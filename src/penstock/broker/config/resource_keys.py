@@ -153,22 +153,16 @@ _OFFSET_RESET = re.compile(
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
     """Return the resource types with stored settings in the release: metrics since 3.7, groups since 4.0."""
-    if config.release is None or config.release.numbers >= (4, 0):
+    if config.behaves_since(4, 0):
         return KEPT_KINDS
-    return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
+    return (METRICS_RESOURCE,) if config.behaves_since(3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
     """Return the settings that a group or metrics subscription, according to `kind`, may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
-    release = config.release
-    return {
-        key.name: key
-        for since, keys in _GROUP_KEYS
-        if release is None or release.numbers >= since
-        for key in keys
-    }
+    return {key.name: key for since, keys in _GROUP_KEYS if config.behaves_since(*since) for key in keys}
 
 
 def kept_settings(
@@ -178,7 +172,7 @@ def kept_settings(
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
-        older = config.release is not None and config.release.numbers < (4, 0)
+        older = not config.behaves_since(4, 0)
         for name, key in keys.items():
             if name in texts:
                 setting = Setting(name, texts[name], SOURCE_METRICS)

@@ -155,7 +155,7 @@ def _refusal(acl: Acl, node: ServingNode) -> tuple[ErrorCode, str | None]:
     Networks as hosts came with Apache Kafka 4.4. Earlier releases accept any text as a host.
     """
     reason = why_invalid(acl)
-    if reason is None and (node.profile is None or node.profile.numbers >= NETWORKS_SINCE):
+    if reason is None and node.config.behaves_since(*NETWORKS_SINCE):
         if not acl.host:
             reason = "Host pattern cannot be null or empty"
         elif "/" in acl.host:

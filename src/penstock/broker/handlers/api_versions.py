@@ -92,21 +92,18 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNod
 
 def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) -> None:
     """Add to a response the supported levels of features, and the cluster's finalized levels (KIP-584)."""
-    cluster, profile = context.node.cluster, context.node.profile
+    node = context.node
+    cluster, profile = node.cluster, node.profile
     low, high = METADATA_LEVELS
     if profile is not None:
         high = profile.metadata_level
-        low = 1 if profile.numbers < (4, 0) else low
+        low = low if node.config.behaves_since(4, 0) else 1
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
     others = other_features(profile)
     if context.version >= LOWEST_0_SINCE:
-        voters = (
-            {KRAFT_FEATURE: KRAFT_VERSION}
-            if profile is None or profile.numbers >= KRAFT_FEATURE_SINCE
-            else {}
-        )
+        voters = {KRAFT_FEATURE: KRAFT_VERSION} if node.config.behaves_since(*KRAFT_FEATURE_SINCE) else {}
         response.supported_features.extend(
             SupportedFeatureKey(name=name, min_version=0, max_version=level)
             for name, level in (others | voters).items()

@@ -90,7 +90,7 @@ def has_consumer_groups(context: Context[ServingNode]) -> bool:
     `group.coordinator.rebalance.protocols` must name the protocol.
     """
     node = context.node
-    if node.profile is not None and node.profile.numbers < FIRST_RELEASE:
+    if not node.config.behaves_since(*FIRST_RELEASE):
         return False
     return node.cluster.features.get(GROUP_FEATURE, 0) > 0 and offers_protocol(node.config, "consumer")
 

@@ -215,11 +215,11 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context[ServingNode]
         return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if topic.is_internal:
         return error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic.name}")
-    is_strict = profile is not None and profile.numbers < FEWER_REPLICAS_DO_SINCE
-    if is_strict and acks == ALL_REPLICAS and topic.config.min_insync_replicas > 1:
+    replicas_min = topic.config.min_insync_replicas
+    is_short = acks == ALL_REPLICAS and replicas_min > 1
+    if is_short and not context.node.config.behaves_since(*FEWER_REPLICAS_DO_SINCE):
         return error_for(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"min.insync.replicas is {topic.config.min_insync_replicas}, there is 1 replica",
+            ErrorCode.NOT_ENOUGH_REPLICAS, f"min.insync.replicas is {replicas_min}, there is 1 replica"
         )
     return topic
 

@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 def has_share_groups(context: Context[ServingNode]) -> bool:
     """Return True if share groups are on: `share.version` is 1, and the broker's release is 4.2 or later."""
     node = context.node
-    if node.profile is not None and node.profile.numbers < SHARES_SINCE:
+    if not node.config.behaves_since(*SHARES_SINCE):
         return False
     return share_level(node.cluster.features) > 0
 

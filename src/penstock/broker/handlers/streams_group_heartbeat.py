@@ -60,8 +60,7 @@ def _check_supported(request: asked.StreamsGroupHeartbeatRequest, context: Conte
     Raises:
         KafkaError: INVALID_REQUEST (42).
     """
-    profile = context.node.profile
-    problem = _new_in_4_4(request) if profile is not None and profile.numbers < OFFSETS_SINCE else ""
+    problem = "" if context.node.config.behaves_since(*OFFSETS_SINCE) else _new_in_4_4(request)
     if request.topology is not None and any(
         each.source_topic_regex for each in request.topology.subtopologies
     ):

@@ -23,7 +23,7 @@ def has_streams_groups(context: Context[ServingNode]) -> bool:
     `group.coordinator.rebalance.protocols` must name the protocol.
     """
     node = context.node
-    if node.profile is not None and node.profile.numbers < SHARES_SINCE:
+    if not node.config.behaves_since(*SHARES_SINCE):
         return False
     return streams_level(node.cluster.features) > 0 and offers_protocol(node.config, "streams")
 

@@ -75,8 +75,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context[ServingNode
         except StorageError as error:
             logger.error("%s", error)
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-    profile = context.node.profile
-    if failure is None or (profile is not None and profile.numbers < WHOLE_FAILURE_SINCE):
+    if failure is None or not context.node.config.behaves_since(*WHOLE_FAILURE_SINCE):
         response.results = results if context.version < NO_RESULTS_SINCE else []
     else:
         response.error_code = failure.code

@@ -58,7 +58,7 @@ class Profile:
 
     def __init__(self, version: str) -> None:
         self._release = release(version)
-        self.numbers = numbers = self._release.numbers
+        numbers = self._release.numbers
         self.has_api_versions = numbers >= (0, 10)
         self.lists_own_api = numbers >= (2, 4)
         """True if the error response to an unknown version of ApiVersions lists its supported versions."""
