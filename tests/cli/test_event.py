@@ -61,6 +61,17 @@ def test_every_line_is_answered_whatever_it_holds(penstock: Penstock) -> None:
         assert all(json.loads(line) for line in out.splitlines())
 
 
+def test_a_line_that_is_too_long_is_an_error_with_its_number(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines before it are answered; no part of it is left out to make it shorter."""
+    monkeypatch.setattr("penstock.cli.event_input.LINE_BYTES_MAX", 100_000)
+    code, out, err = penstock("event", "decode", "--jsonl", stdin=b"{}\n" * 30_000 + b" " * 200_000 + b"{}\n")
+    assert code == 1
+    assert out.count(b"\n") in range(25_000, 30_001)
+    assert "line 30001 has more than 100,000 bytes" in err
+
+
 def test_profiles_and_declared_types(penstock: Penstock) -> None:
     headers = [(name.upper(), value) for name, value in to_record(EVENT)[2]] + [("CE_N", b"5")]
     pairs = [[name, base64.b64encode(value).decode()] for name, value in headers]

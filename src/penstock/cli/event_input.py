@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 1 << 16
 LINE_BYTES_MAX = 256 << 20
-"""The longest line in bytes; longer lines are refused, so that no file fills the memory."""
+"""The longest line in bytes. A longer one is an error, so that no file fills the memory."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
 """Control characters that JSON text cannot contain."""
@@ -27,19 +27,26 @@ def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
 
 
 def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of `file` in batches as they arrive. Cut lines longer than `LINE_BYTES_MAX`."""
+    """Yield the lines of `file` in batches as they arrive.
+
+    Raises:
+        DecodeError: a line is longer than `LINE_BYTES_MAX`.
+    """
     read = getattr(file, "read1", file.read)
     rest: list[bytes] = []
-    rest_bytes = 0
+    number, rest_bytes = 1, 0
     while chunk := read(READ_BYTES):
         *whole, last = chunk.split(b"\n")
         if whole:
             whole[0] = b"".join([*rest, whole[0]])
             rest, rest_bytes = [], 0
+            number += len(whole)
             yield whole
-        if rest_bytes < LINE_BYTES_MAX:
-            rest.append(last)
-            rest_bytes += len(last)
+        rest.append(last)
+        rest_bytes += len(last)
+        if rest_bytes > LINE_BYTES_MAX:
+            advice = "--jsonl reads one record from each line"
+            raise DecodeError(f"line {number} has more than {LINE_BYTES_MAX:,} bytes; {advice}")
     if rest_bytes:
         yield [b"".join(rest)]
 
