@@ -54,6 +54,13 @@ def test_another_process_with_that_number_is_left_alone(output: Output) -> None:
     assert leftover(output) is None
 
 
+def test_the_broker_of_a_directory_with_a_longer_name_is_another(output: Output) -> None:
+    with EmbeddedBroker.start(output) as broker:
+        whole = output.broker_directory
+        assert is_serving(broker.pid, whole)
+        assert not is_serving(broker.pid, whole.with_name(whole.name[:-1]))
+
+
 def test_a_broker_that_cannot_start_says_why(output: Output) -> None:
     with EmbeddedBroker.start(output) as broker:
         other = Output(output.directory / "other")

@@ -124,7 +124,7 @@ def stop_leftover(output: Output) -> None:
 
 
 def is_serving(pid: int, directory: Path) -> bool:
-    """Return True if process `pid` runs, is not a zombie, and has `directory` in its command line."""
+    """Return True if process `pid` runs, is not a zombie, and has `directory` as its data directory."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
@@ -132,7 +132,8 @@ def is_serving(pid: int, directory: Path) -> bool:
         words = shown.stdout
     except OSError:
         return False
-    return os.fsencode(directory) in words
+    option = rb"--data-dir[\0 ]" + re.escape(os.fsencode(directory)) + rb"(?=[\0\n ]|\Z)"
+    return re.search(option, words) is not None
 
 
 def _wait_until_listening(process: subprocess.Popen[bytes], log: Path, position: int) -> int:
