@@ -234,7 +234,7 @@ class TransactionalIdAuthorizationError(AuthorizationError):
 class TopicRecreatedError(KafkaError):
     """A topic was deleted and created again: a position in the old topic means nothing in the new one.
 
-    The client sees this by the topic's id, which brokers have since Kafka 2.8. `code` is 1
+    The client detects this from the topic's id, which brokers have since Kafka 2.8. `code` is 1
     (OFFSET_OUT_OF_RANGE).
     """
 

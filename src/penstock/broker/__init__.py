@@ -1,7 +1,7 @@
 """The Kafka broker. Protocol logic does no I/O; `network` and the modules that run brokers use asyncio.
 
-`Broker` runs one broker inside this process, `Cluster` several; `penstock.broker.process` is what ``penstock
-broker`` runs. All three are imported on first use.
+`Broker` runs one broker inside this process, `Cluster` several brokers. The command ``penstock broker`` runs
+`penstock.broker.process`. All three are imported on first use.
 """
 
 from __future__ import annotations

@@ -510,7 +510,7 @@ class Cluster(Served):
         self._settle()
 
     def freeze_follower(self, node: int) -> None:
-        """Stop a broker from fetching as a follower: it stays alive, but its followers fall behind.
+        """Stop a broker from fetching as a follower: it stays alive, but its replicas fall behind.
 
         `thaw_follower` ends this.
         """

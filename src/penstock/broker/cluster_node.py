@@ -1,4 +1,4 @@
-"""Runs the brokers of a `Cluster` on one event loop: a `ClusterNode` for each, and a `Shared` for all."""
+"""Runs the brokers of a `Cluster` on one event loop: one `ClusterNode` per broker, and one `Shared`."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ SAVE_S = 5.0
 """The interval in seconds for saving high watermarks (`replica.high.watermark.checkpoint.interval.ms`)."""
 
 STOP_PATIENCE_S = 10.0
-"""The seconds that a stopping broker waits until other brokers have taken over its leaderships."""
+"""The maximum seconds that a stopping broker waits for other brokers to take over its leaderships."""
 
 STOP_STEP_S = 0.02
 
 ALIVE_PATIENCE_S = 30.0
-"""The maximum seconds that a starting broker waits until the controller counts it as alive. A broker that is
-cut off waits in vain."""
+"""The maximum seconds that a starting broker waits until the controller counts it as alive. A broker
+that cannot reach the controller waits for all of this time."""
 
 ALIVE_SOON_S = 0.5
-"""The seconds for which a starting broker checks at every turn of the event loop that the controller
-counts it as alive. Most brokers are alive within milliseconds."""
+"""The seconds for which a starting broker checks in every turn of the event loop if the controller
+counts it as alive. Usually this takes milliseconds."""
 
 ALIVE_STEP_S = 0.01
-"""The seconds between the checks that follow, after `ALIVE_SOON_S`, until the controller counts a starting
+"""The seconds between two checks, once `ALIVE_SOON_S` is over, if the controller counts a starting
 broker as alive."""
 
 
@@ -82,7 +82,7 @@ class Shared:
         self.transport: LocalTransport
         self.quorum: Quorum
         self.numbers = itertools.count(1)
-        """The counter that numbers new connections, so that no two brokers use one number."""
+        """The counter for connection numbers, which all brokers share so that each number is unique."""
         self.nodes: dict[int, Node] = {}
         """The nodes of the running brokers, by id."""
         self._store: LogStore | None = None
@@ -150,7 +150,7 @@ class Shared:
         self.expire()
 
     def expire(self) -> None:
-        """Fence the brokers whose session has expired, because they have sent no heartbeat for too long."""
+        """Fence the brokers whose sessions have expired because they sent no heartbeat in time."""
         with self.failures.barrier("controller", "brokers whose session has ended"):
             self.quorum.expire()
 
@@ -321,7 +321,7 @@ class ClusterNode:
         return self._memory
 
     def _keep_ports(self, server: Server) -> None:
-        """Keep the ports that the server listens on, so that the next start uses the same ones."""
+        """Store the ports on which the server listens, so that the next start uses them again."""
         self.port = server.address[1]
         if "listeners" in self._texts:
             listeners = [
@@ -371,7 +371,7 @@ class ClusterNode:
         self._shared.nodes.pop(self.id, None)
 
     async def end(self) -> BaseException | None:
-        """Close the server and its store; return the error that closing raised, or None."""
+        """Close the server and its store; return the error if closing has failed, or None."""
         task, self._task = self._task, None
         if task is None:
             return None

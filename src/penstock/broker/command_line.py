@@ -1,8 +1,8 @@
 """The options of a broker process: one table for ``penstock broker`` and ``python -m penstock.broker``.
 
-A broker starts in about the time that importing click takes, so command lines that need neither help nor an
-error message are parsed in this module, without click. `penstock.cli.broker_command` builds its click
-options, with help and error messages, from the same table.
+Importing click takes about as long as the start of a broker. So this module parses command lines without
+click, unless they need help or an error message. `penstock.cli.broker_command` builds its click options, with
+help and error messages, from the same table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 class Option(NamedTuple):
     """One option of the command line.
 
-    It sets the field `name` of `CommandLine`, or the Kafka setting `setting`.
+    The option sets the field `name` of `CommandLine` or, if `setting` is given, this Kafka setting.
     """
 
     name: str
@@ -200,7 +200,7 @@ def usage(program: str) -> str:
 
 
 def _import_asyncio_without_openssl() -> None:
-    """Import asyncio as on a Python without `ssl`, unless asyncio or `ssl` has been imported already.
+    """Import asyncio without OpenSSL, as on a Python without `ssl`, if neither has been imported yet.
 
     asyncio would load OpenSSL, which takes a tenth of the time of a start. A broker with TLS imports `ssl`
     itself: it encrypts without asyncio (`penstock.broker.network.tls_front`).

@@ -17,7 +17,7 @@ NO_HEADER = RequestHeader(-1, -1, 0)
 
 
 class CloseConnection(PenstockError):
-    """Closes the connection instead of sending a response, where the protocol has no error for the case.
+    """Raised by handlers to close the connection instead of responding, if no error code fits.
 
     `reply`, a framed response, is sent before the connection closes, unless it is empty.
     """
@@ -28,7 +28,7 @@ class CloseConnection(PenstockError):
 
 
 class Parts(Protocol):
-    """The attributes of a broker that every request uses; `handlers.serving_node` declares all others."""
+    """The broker attributes that `Context` itself uses; `handlers.serving_node` declares all others."""
 
     response_bytes_max: int
 
@@ -64,23 +64,23 @@ class Context(Generic[P]):
         self.session = session
         self.header = NO_HEADER
         self.version = 0
-        """The API version that decodes the request; a release profile may replace the version in the
-        header."""
+        """The API version with which the request is decoded. A release profile may have replaced the
+        version in the header."""
         self.response_bytes_left = 0
         """The number of bytes by which the response may still grow, if its handler calls `claim`."""
         self.throttle_ms = 0
-        """The time in ms for which the connection is muted after the response, since the client is over
-        quota."""
+        """The time in ms for which the broker reads no request of the connection after the response,
+        since the client is over quota."""
         self.mutations: PartitionsCharge | None = None
         """Counts the partitions that this request creates or deletes; None if its client has no quota."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None
-        """An arrival time, and the budget for decompression on the event loop that this connection's
-        requests of that arrival time share (see `side_thread`); None before the first use."""
+        """The (arrival time, budget) of decompression on the event loop. This connection's requests
+        that arrive together share the budget (see `side_thread`). None before the first use."""
 
     def at(self, node: Any) -> Context[Any]:
-        """Return a context of this request for `node`, another broker of the cluster that does the work."""
+        """Return a context of this request for `node`, another broker of the cluster that handles it."""
         there: Context[Any] = Context(node, self.session)
         there.header, there.version = self.header, self.version
         there.now_ms, there.now, there.arrived = self.now_ms, self.now, self.arrived

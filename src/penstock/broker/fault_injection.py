@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FaultInjection:
     """Holds the faults and observers of one or more brokers, and installs them in the brokers' servers.
 
-    Both are created, and their modules imported, on first use: most brokers have none.
+    Faults and observers are created, and their modules imported, on first use, since most brokers have none.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class FaultInjection:
 
     @property
     def faults(self) -> Faults:
-        """The faults; a change of them applies to requests that are sent from now on."""
+        """The faults of the brokers. Changes apply to requests that clients send from now on."""
         if self._faults is None:
             from penstock.broker.faults.faults import Faults
 

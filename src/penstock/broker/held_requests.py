@@ -21,7 +21,7 @@ class HeldBroker(NamedTuple):
 
 
 def holding(route: VersionedRoute, node: int, held: Container[int]) -> VersionedRoute:
-    """Wrap a route so that its requests wait as long as `held` contains the broker id `node`."""
+    """Return a route whose requests wait as long as `held` contains the broker id `node`."""
     inner = route.handle
 
     def handle(request: Any, context: Any) -> Any:
@@ -37,4 +37,4 @@ def holding(route: VersionedRoute, node: int, held: Container[int]) -> Versioned
 
 
 def nothing() -> None:
-    """Do nothing; a paused broker's server calls this function instead of running its due timers."""
+    """Do nothing. A paused broker's server calls this function instead of its method `run_due`."""

@@ -12,12 +12,12 @@ An interceptor is a function from a `VersionedRoute` (one API version with its h
     Broker(interceptors=[refuse_deletion])
 
 The chain is applied once for each API and version, at its first request, and again after the chain has
-changed: a request pays only for the interceptors that changed its route. An interceptor sees each request
-once. The response may come later, as a `Wait`; `when_answered` calls a function with the response in both
-cases.
+changed: a request pays only for the interceptors that changed its route. An interceptor gets each request
+once. The response may come later, if the handler returns a `Wait`; `when_answered` calls a function with the
+response in both cases.
 
-Interceptors do not see the bytes of requests before decoding and of responses after encoding;
-`penstock.broker.network.server.Server.set_faults` gives each connection an object that sees those.
+Interceptors do not get the encoded bytes of requests and responses.
+`penstock.broker.network.server.Server.set_faults` gives each connection an object that does.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Stage(IntEnum):
     AUTHENTICATION = 3
     QUOTAS = 4
     FORWARDING = 5
-    """In a cluster: applies pending metadata, ACLs included, before it authorizes a request for the
-    controller."""
+    """In a cluster: applies the newest metadata, ACLs included, before a request for the controller is
+    authorized."""
     AUTHORIZATION = 6
     RELEASE_PROFILE = 7
     """Changes responses to those of the Kafka release that the broker behaves like."""
     REPLICATION = 8
-    """In a cluster: serves followers, and waits for replication."""
+    """In a cluster: serves followers' fetches, and delays responses until records are replicated."""
     EFFECTS = 9
-    """Nearest to the handler: observers get the responses of the handler, without the effect of faults."""
+    """The innermost stage: observers, which get the handler's responses before faults change them."""
 
 
 class InterceptorChain:

@@ -1,8 +1,8 @@
 """A Unix socket on which another process calls methods of a `Cluster`, such as `kill`.
 
 Each call is one line of JSON. The socket is in a directory that only its user can enter and read; nothing
-listens on a network. The socket's name is the port of the first broker, so that the command line finds it. A
-method that can be called in this way is a lever.
+listens on a network. The socket's name is the port of the first broker, so that the command line finds it. In
+the protocol, such a method is called a lever.
 
 A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value": null}``, or has an error:
 ``{"error": "why"}``.
@@ -72,9 +72,9 @@ ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
 
 
 ACCEPTING_TURNS = 5
-"""The number of event-loop turns to wait at the end, in which accepted connections get their tasks. The
-socket's path has been removed, so no more connections arrive. asyncio never closes a connection that it
-accepts while its server is being closed."""
+"""The number of event-loop turns to wait before the socket is closed. By then the path is removed, and
+each accepted connection has its task. Without the wait, asyncio would leave a connection open that it
+accepts while closing the server."""
 
 
 def has_sockets() -> bool:
@@ -212,7 +212,7 @@ class _Serving:
 
 
 def value_of(value: object) -> int | None:
-    """Return the result of a method as a JSON value: a number (broker id or count), else None."""
+    """Return a method's result for the JSON answer: a number (broker id or count), or None for all others."""
     return value if isinstance(value, int) else None
 
 

@@ -24,7 +24,7 @@ class PartitionState(NamedTuple):
 
 
 class NodeState(NamedTuple):
-    """One broker of a cluster: whether it runs, is fenced, follows leaders, and is reachable by clients."""
+    """The state of one broker of a cluster: running, fenced, following leaders, reachable by clients."""
 
     broker: int
     address: str

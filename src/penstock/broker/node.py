@@ -214,7 +214,7 @@ class Node:
 
     @property
     def groups(self) -> GroupService:
-        """The group coordinator of consumer groups; imported, and groups read from the log, on first use."""
+        """The coordinator of groups of all types; imported, and groups read from the log, on first use."""
         if self._groups is None:
             from penstock.broker.groups.service import GroupService
 
@@ -315,7 +315,7 @@ class Node:
 
     @property
     def groups_if_used(self) -> GroupService | None:
-        """The group coordinator of consumer groups, or None if it has not been used."""
+        """The coordinator of groups of all types, or None if it has not been used."""
         return self._groups
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None:
@@ -528,7 +528,7 @@ class Node:
 
     @property
     def compactor(self) -> Compactor:
-        """The compactor of topics; imported on first use."""
+        """The compactor of logs; imported on first use."""
         if self._compactor is None:
             from penstock.broker.partitions.upkeep.cleaner import Compactor
 

@@ -1,4 +1,4 @@
-"""`ParentProcess`: notices the end of the parent process, so that a broker for one program ends with it."""
+"""`ParentProcess`: detects the end of the parent process, so that a broker ends with its program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK_EVERY_S = 0.25
 
 
 class ParentProcess:
-    """The process that was the parent when this object was made; make the object as early as possible.
+    """The parent process at the time when this object is made, which should be as early as possible.
 
     Linux reports the end of the parent through a process descriptor (pidfd), also after kill -9; the end of
     the thread that started this process does not count. On other POSIX systems a timer checks whether the

@@ -31,7 +31,7 @@ logger = logger_named("penstock.broker")
 
 
 class Ready(NamedTuple):
-    """A broker process's announcement that clients can connect. `place` is the location of the data.
+    """A broker process's announcement that clients can connect. `place` describes where the data are.
 
     `port` is the port of the first broker.
     """
@@ -74,10 +74,10 @@ def run_broker(
 ) -> int:
     """Run a broker or a cluster until SIGTERM or SIGINT; return the exit code 0.
 
-    `config_file` is a ``server.properties``; `config` and the other arguments override it.
-    Host and port default to those of `listeners`. When clients can connect, one line is announced (by
-    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``. `for_tests` takes a
-    free port unless one is set, announces in JSON, logs warnings only and ends with the parent process.
+    `config_file` is a ``server.properties``; `config` and the other arguments override it. Without `host` and
+    `port`, those in the setting `listeners` apply. When clients can connect, one line is announced (by
+    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``. `for_tests` takes a free
+    port unless one is set, announces in JSON, logs warnings only and ends with the parent process.
 
     Raises:
         ConfigError: the value of a setting does not fit. Unknown settings are ignored, and logged.
@@ -168,8 +168,8 @@ async def serve_cluster(
 
 
 _OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
-"""The settings that are not passed to the brokers of a cluster: their number, and one broker's port and
-directories."""
+"""The settings that are not passed on to the single brokers of a cluster: the number of brokers, and
+the port and directories of one broker."""
 
 
 async def serve(
@@ -213,7 +213,7 @@ first clients do not wait for that work."""
 
 
 def _settle_soon() -> None:
-    """Import the usual handlers, and let the garbage collector run again, after `SETTLING_S`.
+    """Schedule start-up work after `SETTLING_S`: import usual handlers, turn the garbage collector on.
 
     `penstock.broker.command_line` stopped the collector.
     """
@@ -229,7 +229,7 @@ def _settle() -> None:
 
 
 def _stopping(parent: ParentProcess | None) -> asyncio.Event:
-    """Return an event that is set by SIGTERM, by SIGINT and by the end of the parent process."""
+    """Return an asyncio event that SIGTERM, SIGINT and the end of the parent process set."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -15,13 +15,13 @@ users, client ids or addresses without a quota of their own."""
 
 
 class PartitionsCharge(Protocol):
-    """Counts the partitions that one request creates or deletes against its client's quota."""
+    """The interface that counts the partitions that one request creates or deletes against a quota."""
 
     delay_s: float
-    """The seconds for which the client is to be throttled."""
+    """The seconds for which the client must be throttled, because its quota is exceeded."""
 
     def take(self, partitions: int) -> None:
-        """Count the partitions of one topic.
+        """Count the partitions of one topic that the request creates or deletes.
 
         Raises:
             KafkaError: THROTTLING_QUOTA_EXCEEDED (89).

@@ -1,7 +1,7 @@
 """`Session`: the state of one connection, shared by handlers, quotas, interceptors and metrics.
 
-A session begins when a connection is accepted and ends with it. Its client is `User:ANONYMOUS` until a
-mechanism has authenticated it.
+A session begins and ends with its connection. The principal is `User:ANONYMOUS` until a mechanism has
+authenticated the client.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLAINTEXT = "PLAINTEXT"
 
 
 class SessionResource(Protocol):
-    """State that belongs to one connection, such as its fetch sessions."""
+    """The interface of state that belongs to one connection and ends with it, such as its fetch sessions."""
 
     def close(self) -> None:
         """Release the resource; called once, when the connection has ended."""
@@ -72,14 +72,14 @@ class Session:
         self.client_port = client_port
         """The client's port; 0 if it is unknown."""
         self.local_address = local_address
-        """Host and port that the client has connected to."""
+        """The broker's host and port to which the client has connected."""
         self.advertised_address = advertised_address or local_address
-        """Host and port that clients of this listener are to connect to."""
+        """The host and port to which clients of this listener should connect, as in Metadata responses."""
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         self.client_id: str | None = None
-        """The client id in the header of the latest request."""
+        """The client id in the header of the connection's latest request."""
         self.software_name: str | None = None
         """Name of the client library, from ApiVersions version 3 or later (KIP-511)."""
         self.software_version: str | None = None
@@ -89,7 +89,8 @@ class Session:
         self.is_token = False
         """True if the client logged in with a delegation token instead of a password."""
         self._resources: dict[type[SessionResource], SessionResource] | None = None
-        """The resources that handlers keep for this connection, by class; None before the first one."""
+        """A dict from class to resource with the state that handlers keep for this connection; None
+        before the first one."""
 
     def resource(self, kind: type[R]) -> R | None:
         """Return this connection's resource of a class, or None if there is none."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from penstock.cli.outcome import guarded, open_missing_streams
 
 GARBAGE_OBJECTS = 50_000
-"""The allocations, less deallocations, after which Python collects its youngest garbage generation."""
+"""The number of new objects (less freed ones) after which Python collects its youngest garbage generation."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

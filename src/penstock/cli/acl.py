@@ -104,7 +104,7 @@ def remove_entries(
 
 
 def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
-    """Print access control entries as rules, or as JSON rows with the fields `NOUNS["acl"]`."""
+    """Print access control entries as rules, or with ``--json`` as rows with the fields `NOUNS["acl"]`."""
     from penstock.security.acls import Operation, PatternType, Permission, ResourceType, rule_of
 
     if not as_json:
@@ -128,5 +128,5 @@ def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
 
 
 def _word(kind: type[IntEnum], code: int) -> str:
-    """Return the lower-case name of a code in an ACL enum, or the number as text if the code is unknown."""
+    """Return the lower-case name of a member of an ACL enum, or the code as text if it is unknown."""
     return kind(code).name.lower() if code in kind.__members__.values() else str(code)

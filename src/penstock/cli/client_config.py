@@ -123,7 +123,7 @@ def _concerns_all(name: str) -> bool:
 
 
 def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str, str]:
-    """Return the settings; with `may_ask`, ask on the terminal for a missing SASL password and add it."""
+    """Return the settings; with `may_ask`, prompt on the terminal for a missing SASL password and add it."""
     made = dict(settings)
     protocol = made.get("security.protocol", "PLAINTEXT").upper()
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
@@ -134,7 +134,7 @@ def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str,
 
 
 def _asked(username: str) -> str:
-    """Ask on the terminal for a user's password, once per command, and return it."""
+    """Prompt on the terminal for a user's password, once per command, and return the password."""
     context = click.get_current_context(silent=True)
     answers: dict[str, str] = {} if context is None else context.meta.setdefault(ASKED, {})
     if username not in answers:
@@ -143,7 +143,7 @@ def _asked(username: str) -> str:
 
 
 def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the settings of ``-X`` unchanged; refuse secrets, which process lists would show.
+    """Return the settings of ``-X`` unchanged. Refuse secrets, because process lists show command lines.
 
     Raises:
         ConfigError: a setting is a secret. A reference to an environment variable or a file is allowed.

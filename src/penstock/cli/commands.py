@@ -59,7 +59,7 @@ PLAIN_WORDS = {
 
 
 class Nouns(click.Group):
-    """A click group whose commands are imported on first use."""
+    """A click command group whose commands, such as ``topic``, are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NOUNS)
@@ -94,9 +94,9 @@ def penstock() -> None:
 
 
 def run(words: Sequence[str], *, is_process: bool = False) -> int:
-    """Run the command that `words` name; mistakes become one line on stderr and exit code 2.
+    """Run the command line `words`. For a mistake in it, print one line to stderr and return exit code 2.
 
-    `is_process` means that the process ends with the command.
+    `is_process` is True if the process ends with the command.
     """
     if (code := completion.complete(penstock)) is not None:
         return code
@@ -130,7 +130,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
 
 
 def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
-    """Return an error's message in one line, with a hint where the correct usage is explained."""
+    """Return an error's message in one line, with the correct option or command if known, and ``--help``."""
     message = " ".join(error.format_message().split()).rstrip(".")
     for theirs, plain in PLAIN_WORDS.items():
         message = message.replace(theirs, plain)
@@ -154,7 +154,7 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
 
 
 def _command_path(words: Sequence[str]) -> str:
-    """Return the command that `words` name, for errors without a click context.
+    """Return the names of the command in the command line `words`, for errors without a click context.
 
     click gives no context if an option lacks its value.
     """

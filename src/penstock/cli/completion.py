@@ -75,7 +75,9 @@ def definitions(context: click.Context, param: click.Parameter, incomplete: str)
 
 
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """Return the names from `find` that begin with the typed word; none if the cluster does not answer."""
+    """Return the names that `find` requests from the cluster and that begin with the typed word.
+
+    If the cluster does not answer, no names are returned."""
     from penstock.client import Admin
 
     given = context.params

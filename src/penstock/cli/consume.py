@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
 
 LINES_BYTES = 1 << 20
-"""The approximate size in bytes of the records that are converted to lines at a time."""
+"""The approximate size in bytes of the records that are converted to JSON lines in one step."""
 
 POLL_MS = 200
 
 MUCH_RECORDS = 1_000
-"""The records in one poll after which later ones are converted by columns: faster, but loads numpy."""
+"""The number of records in one poll from which on later records are printed column by column. This is faster,
+but loads numpy."""
 
 
 @click.command("consume", short_help="Print the messages of a topic.")
@@ -298,7 +299,7 @@ TABLES = ("parquet", "csv")
 
 
 def _file_kind(layout: str | None, output: str | None) -> str | None:
-    """Return the output format from ``-f`` or the file extension (parquet, csv, json), or None without both.
+    """Return the output format: from ``-f``, or the file extension (parquet, csv, json), else None.
 
     Raises:
         ConfigError: there is a file, but neither ``-f`` nor its extension names a format.
@@ -419,7 +420,7 @@ class ConsumeRun:
                 return
 
     def _print_columns(self, output: IO[bytes], left: int, config: ConsumerConfig) -> None:
-        """Print further records as JSON lines, by columns: `left` records at most, or all if negative."""
+        """Print further records as JSON lines, converted by columns: at most `left`, or all if negative."""
         from penstock.cli.json_lines import json_lines, rows_before
         from penstock.records.decode import iter_columns
 
@@ -449,7 +450,7 @@ class ConsumeRun:
             self._note_ends(is_idle=part is None)
 
     def _note_ends(self, *, is_idle: bool = False) -> None:
-        """Mark partitions that are read to the end as finished, also if they end with control records.
+        """Mark partitions as finished that are read to the end, even if only control records were left.
 
         When no records arrive, the ends are requested again: a topic that was re-created may have smaller
         ones.

@@ -42,7 +42,7 @@ class DecodedFields:
         self._decoders: dict[tuple[str, str], Decoder] = {}
 
     def text(self, record: Record) -> Record:
-        """Return a copy of a record with its decoded fields as JSON text."""
+        """Return a copy of a record in which the decoded key and value are replaced by JSON text."""
         found: dict[str, Any] = {
             field: None if value is None else json_text(value).encode()
             for field, value in self.values(record).items()
@@ -50,7 +50,7 @@ class DecodedFields:
         return record._replace(**found)
 
     def printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
-        """Return a function that formats a record by `plain_printer`, with fields decoded to JSON text."""
+        """Return a function that decodes a record's fields to JSON text and calls `plain_printer`."""
         return lambda record: plain_printer(self.text(record))
 
     def json_printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:

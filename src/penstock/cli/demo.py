@@ -94,7 +94,7 @@ def end_interrupted() -> None:
 def end_children() -> None:
     """Send SIGTERM to the demo's broker and Java processes, without waiting for them.
 
-    A Java process that is just starting does not notice that its parent has ended.
+    Java processes need the signal, because one that is just starting does not notice the end of its parent.
     """
     with contextlib.suppress(OSError):  # no such program
         found = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)

@@ -20,7 +20,8 @@ from penstock.model import Record, TimestampType
 TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
 _string, _string_ascii = encode_basestring, encode_basestring_ascii
-"""Functions that return text as a JSON string: with necessary escapes only, and in pure ASCII."""
+"""Functions that convert text to a JSON string. The first escapes only what JSON requires, the second all
+characters outside of ASCII."""
 
 
 _CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))

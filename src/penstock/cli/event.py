@@ -320,7 +320,7 @@ def read(
 
 
 def _advice(outcome: object, value: bytes) -> str:
-    """Return a hint if a record is no event but its value is an event in JSON; else return an empty text."""
+    """Return a hint if a record is no event, but its value alone is a JSON event; otherwise return ""."""
     from penstock.cloudevents import NotAnEvent
     from penstock.cloudevents.formats.json_format import has_required_members
 

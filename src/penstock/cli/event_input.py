@@ -52,7 +52,7 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def events_in(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
-    """Return the events in `body`, a file's contents; `option`, which sets the format, is named in errors."""
+    """Return the events in a file's contents `body`. Errors name `option`, the option for the format."""
     from penstock.cloudevents import InvalidEventError, read_events
 
     if event_format is None:

@@ -26,7 +26,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that decide which events are valid."""
+    """Decorate a command with the options that determine which events are valid."""
     for option in (
         click.option(
             "--type",
@@ -47,7 +47,7 @@ def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that decide which records are events."""
+    """Decorate a command with the options that determine which records are events."""
     assume = click.option(
         "--assume-structured", is_flag=True, help="Read records without content-type as structured JSON."
     )
@@ -55,7 +55,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that decide how events become records."""
+    """Decorate a command with the options that determine how events are converted to records."""
     for option in (
         click.option("--key-from-partitionkey", is_flag=True, help="partitionkey, where set, is the key."),
         click.option("--binary-headers", is_flag=True, help="Structured: the ce_ headers as well."),

@@ -103,7 +103,7 @@ def command(
 
 
 def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """Return a dict from each partition to its end offset, or to None if the cluster returns none."""
+    """Return a dict from partition to its end offset, or None where the cluster returns no offset."""
     found = admin.list_offsets(dict.fromkeys(tps, LATEST))
     return {tp: None if at is None else at.offset for tp, at in found.items()}
 
@@ -115,7 +115,7 @@ def topic_ids_of(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
 
 
 class Lines:
-    """Prints the state of a Spark query to a pipe or file, as one line whenever it has changed."""
+    """Prints the state of a Spark query to a pipe or file: one line after each change."""
 
     def __init__(self) -> None:
         self._shown: tuple[object, ...] | None = None
@@ -134,7 +134,7 @@ class Lines:
 
 
 class LiveBlock:
-    """Prints the state of a Spark query on a terminal as a block of lines, over the previous block."""
+    """Prints the state of a Spark query on a terminal, as a block of lines that replaces the last one."""
 
     def __init__(self) -> None:
         self._height = 0

@@ -90,7 +90,7 @@ def describe_groups(
 
 
 def _member_rows(group: GroupDescription) -> list[dict[str, object]]:
-    """Return a row for each member, or one row without a member for an empty group."""
+    """Return an output row for each member of a group, or one row without a member for an empty group."""
     about = {
         "group": group.group_id,
         "state": group.state,
@@ -319,7 +319,7 @@ def delete_groups(
 
 
 def known(answers: Answers) -> dict[TopicPartition, int]:
-    """Return a dict from partitions to the offsets in `answers`, without partitions that have no offset."""
+    """Return `answers`, a dict from partition to offset, without the partitions that have no offset."""
     return {tp: at.offset for tp, at in answers.items() if at is not None}
 
 

@@ -28,7 +28,7 @@ class To(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """The target of an offset reset: `number` is an offset, a shift, or a time in milliseconds since 1970."""
+    """The target of an offset reset; `number` is an offset, an offset difference, or a time in ms."""
 
     to: To
     number: int = 0
@@ -90,7 +90,7 @@ def planned(
     last: Offsets,
     at_time: Mapping[TopicPartition, int | None],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition after the reset, limited to the range of its log.
+    """Return a dict from partition to the new offset that a reset sets, limited to the partition's log.
 
     Raises:
         ConfigError: a shift is requested for a partition without a committed offset.

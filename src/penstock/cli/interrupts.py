@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 
 PATIENCE_S = 0.9
-"""The seconds that clean-up may take after an interrupt: a user notices a delay of more than a second."""
+"""The seconds that clean-up may take after an interrupt, before the process is ended by force."""
 
 INTERRUPTED = 130
 

@@ -37,7 +37,7 @@ _KIND_ENDS = np.array(_ENDS, dtype=np.int64)
 
 
 def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = None) -> memoryview:
-    """Return the JSON lines of the first `last` rows (by default all); every column must be decoded.
+    """Return the first `last` rows (default: all) as JSON lines; every column must have been decoded.
 
     Raises:
         ValueError: a column is missing.
@@ -72,7 +72,7 @@ def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = No
 
 
 def rows_before(columns: RecordColumns, stop_ms: int | None) -> tuple[int, bool]:
-    """Return the number of rows before the first with a timestamp of `stop_ms` or later.
+    """Return the number of rows before the first row with a timestamp of `stop_ms` or later.
 
     The second value is True if there is such a row.
     """

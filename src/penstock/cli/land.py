@@ -296,7 +296,7 @@ def command(
 
 
 def _chosen(topics: Sequence[str], bootstrap: str, config: Mapping[str, object]) -> list[str]:
-    """Return the topics that match the given names, in which ``*`` stands for any characters.
+    """Return the existing topics that match the given names, in which ``*`` matches any characters.
 
     Raises:
         ConfigError: no topic matches a name.
@@ -397,7 +397,7 @@ def _tidy(
     orphan_age: str,
     as_json: bool,
 ) -> None:
-    """Merge files and expire snapshots of a table and its dead-letter table; print what was done."""
+    """Merge small files and expire snapshots of a table and its dead-letter table; print a summary."""
     from penstock.lake.contract import Tidied
 
     for each in (table, dead_letters):

@@ -29,15 +29,16 @@ COUNTS = {
     "not_in_map": "copied before there was a map",
     "different": "different",
 }
-"""A dict from the counts of a `PartitionCheck` to the words for them in the output of ``--check``."""
+"""A dict from the names of counts in a `PartitionCheck` to the words for them in the output of
+``--check``."""
 
 LOOK_EVERY_S = 1.0
 """The seconds between lookups of a followed source's end offsets, and between progress lines in JSON."""
 
 ROUND_MS = 200.0
-"""The milliseconds for which one round of copying waits for records.
+"""The milliseconds for which one pass over all copied topics waits for records.
 
-After a round without records, a request is sent to the target, to find out if it still answers.
+After a pass without records, a request is sent to the target to check that it still answers.
 """
 
 
@@ -185,7 +186,7 @@ def command(
 
 
 def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
-    """Copy to the end of the sources; with `follow`, copy without end, yielding each second with copies."""
+    """Copy to the end of the sources; with `follow`, copy without end."""
     looked_at = time.monotonic()
     has_come = False
     pace = _Pace()
@@ -235,7 +236,7 @@ class _Pace:
         return self._begun >= self._due
 
     def note(self) -> None:
-        """Record the end of moving the groups' offsets, which began when `is_due` returned True."""
+        """Record that moving group offsets, which began when `is_due` returned True, has ended."""
         now = time.monotonic()
         self._due = now + max(LOOK_EVERY_S, 9 * (now - self._begun))
 

@@ -50,7 +50,7 @@ def bootstrap_option() -> Decorator:
 
 
 CONFIG_PATH, PROFILE = "penstock.config", "penstock.profile"
-"""The keys under which click's context keeps the values of ``--config`` and ``--profile``."""
+"""The keys under which click's context stores the values of ``--config`` and ``--profile``."""
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
@@ -167,7 +167,7 @@ def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, 
 
 
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:
-    """Parse `name=value` words into a dictionary.
+    """Parse command-line words ``name=value`` into a dictionary.
 
     Raises:
         ConfigError: a word has no name or no equals sign, or is not UTF-8 text.

@@ -1,4 +1,4 @@
-"""The end of a command: one line on stderr and an exit code, never a traceback.
+"""Output of commands, and their end: for an error, one line on stderr and an exit code, no traceback.
 
 Exit codes follow the shell's conventions: 1 for a failure, 2 for a wrong option, 130 for Ctrl-C, 141 if the
 reader of a pipe has ended. Set PENSTOCK_TRACEBACK=1 to see where an error came from.
@@ -19,7 +19,7 @@ FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def guarded(call: Callable[[], int]) -> int:
-    """Call `call`; convert an exception to one line on stderr and an exit code."""
+    """Call `call` and return an exit code; print an exception as one line on stderr."""
     try:
         code = call()
         sys.stdout.flush()
@@ -58,7 +58,7 @@ def put(line: str = "", *, bold: bool = False) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a table cell's text with unprintable characters escaped, to compute its column's width."""
+    """Return a table cell's text with unprintable characters escaped, as it is printed and measured."""
     return printable(text) if is_terminal() else text
 
 

@@ -36,7 +36,7 @@ def partitions_of(
 
 
 def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list[TopicPartition]:
-    """Return the partitions in `wanted`, sorted; None instead of numbers means all partitions of a topic.
+    """Return the partitions in `wanted`, a dict from topic to partition numbers (None: all), sorted.
 
     Raises:
         ConfigError: a given partition does not exist.
@@ -53,5 +53,5 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
 
 
 def span(count: int) -> str:
-    """Return the text "it has 3 partitions, 0 to 2" for an error about a missing partition."""
+    """Return text such as "it has 3 partitions, 0 to 2", for errors about missing partitions."""
     return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

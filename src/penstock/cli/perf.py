@@ -211,7 +211,7 @@ def perf_consume(
 
 
 class Meter:
-    """Counts records and bytes, keeps latencies in milliseconds, and prints every second and at the end."""
+    """Counts records and bytes, collects latencies in ms, and prints results every second and at the end."""
 
     def __init__(self, what: str, as_json: bool) -> None:
         self._what, self._as_json = what, as_json
@@ -290,7 +290,7 @@ class Meter:
 
 
 def percentile(ordered: Sequence[float], per_cent: int) -> float | None:
-    """Return the smallest value that `per_cent` per cent of sorted values do not exceed.
+    """Return a percentile of sorted values: the smallest value that `per_cent` per cent do not exceed.
 
     It is None if there are no values.
     """
@@ -305,7 +305,7 @@ def _duration_s(word: str | None) -> float | None:
 
 @contextmanager
 def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: bool) -> Iterator[None]:
-    """Create the command's own topic if it is missing; remove it after the block, unless `keep` is set.
+    """Create the topic penstock-perf if it is missing, and remove it after the block unless `keep` is set.
 
     Other topics must exist, and stay. An interrupt ends the block as well.
     """

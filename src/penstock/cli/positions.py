@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class StartKind(Enum):
-    """The kind of a start position, which determines the meaning of `ReadSpan.number`."""
+    """The kind of a start position, such as an offset or a time: the meaning of `ReadSpan.number`."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -27,7 +27,7 @@ class StartKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadSpan:
-    """The records to read: where to start, and the time (exclusive) at which to stop, if there is one."""
+    """The span of records to read: the start, and the time (exclusive) at which to stop, or None."""
 
     start: StartKind = StartKind.BEGINNING
     number: int = 0

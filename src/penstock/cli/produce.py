@@ -291,12 +291,12 @@ def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
 
 
 def split(stream: IO[bytes], separator: bytes, most: int | None = None) -> Iterator[bytes]:
-    """Yield the pieces of `stream` between separators, in bounded memory.
+    """Yield the parts of `stream` between separators, in bounded memory.
 
-    A last piece without a separator is included.
+    A last part without a separator is included.
 
     Raises:
-        ConfigError: a piece has more than `most` bytes.
+        ConfigError: a part has more than `most` bytes.
     """
     rest = b""
     read = getattr(stream, "read1", stream.read)

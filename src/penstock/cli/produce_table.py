@@ -60,7 +60,7 @@ def produce_tables(
 
 
 def _placed(table: pa.Table, partition: int | None) -> pa.Table:
-    """Return the table with all rows in `partition`; -1 removes the column, None changes nothing."""
+    """Return the table with all rows in `partition`; -1 removes that column, None changes nothing."""
     if partition is None:
         return table
     if "partition" in table.schema.names:

@@ -31,7 +31,7 @@ class Profiles(NamedTuple):
     default: str | None = None
 
     def named(self, name: str, asked_by: str) -> Mapping[str, str]:
-        """Return the settings of a profile. `asked_by` is the option or variable that named it, for errors.
+        """Return the settings of a profile. Errors mention `asked_by`, the option or variable with its name.
 
         Raises:
             ConfigError: the profile does not exist.
@@ -89,7 +89,7 @@ def read_profiles(path: Path) -> Profiles:
 
 
 def _flat(section: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, str]:
-    """Return settings by dotted names, since TOML parses ``security.protocol = "SSL"`` as nested tables."""
+    """Convert nested tables to dotted names, since TOML parses ``security.protocol = "SSL"`` as tables."""
     flat: dict[str, str] = {}
     for key, value in section.items():
         name = prefix + key

@@ -26,7 +26,8 @@ QUOTAS = (
 """The names of Kafka's quotas, from which one is suggested for a misspelt name."""
 
 KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""A dict from the entity types in Kafka's protocol to the fields of output rows with the entities' names."""
+"""A dict from an entity type in Kafka's protocol, such as ``client-id``, to the output field for the entity's
+name."""
 
 
 @click.group("quota")
@@ -95,7 +96,7 @@ def set_quotas(
 
 
 def parse_quotas(words: Iterable[str]) -> dict[str, float | None]:
-    """Parse NAME=VALUE words into quotas by name; None stands for a quota to remove.
+    """Parse words NAME=VALUE into a dict from quota name to value; None as a value removes the quota.
 
     Raises:
         ConfigError: there is no such quota, or a value is not a number.

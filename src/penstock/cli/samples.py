@@ -51,7 +51,7 @@ def take(
     groups: Collection[str],
     internal: bool,
 ) -> ClusterSample:
-    """Return a sample of the given topics and groups, or of all if none are given.
+    """Request a `ClusterSample` of the given topics and groups, or of all if none are given.
 
     Raises:
         PenstockError: the cluster cannot be reached, or a given topic does not exist.
@@ -161,12 +161,12 @@ def group_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[st
 
 
 def _behind(committed: Offsets, ends: Offsets) -> int:
-    """Return the lag: the sum of the differences between the partitions' ends and committed offsets."""
+    """Return a group's lag: the sum over partitions of end offset less committed offset."""
     return sum(max(0, ends.get(tp, at) - at) for tp, at in committed.items())
 
 
 def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition]) -> int | None:
-    """Return the sum of the offsets by which partitions have advanced; new partitions do not count.
+    """Return the sum of the partitions' offset increases between two samples, without new partitions.
 
     The result is None if `before` is None.
     """

@@ -60,7 +60,7 @@ def gathered(
     environment: Mapping[str, str] = os.environ,
     typed: Mapping[str, str] | None = None,
 ) -> dict[str, ShownSetting]:
-    """Return every setting in force by name, with its origin; `typed` are the settings of ``-X``.
+    """Return a dict from setting name to its value in force and origin; `typed` has the settings of ``-X``.
 
     If several names stand for one setting, only the one that takes effect is returned. TLS and SASL settings
     in the environment are used only if the security protocol needs them.
@@ -155,7 +155,7 @@ def client_names() -> list[str]:
 
 
 def meaning(name: str) -> str:
-    """Return the canonical name of a setting, which is equal for all its aliases."""
+    """Return the canonical name of a setting, which all aliases of the setting share."""
     from penstock.client.config import ClientConfig, known_names
     from penstock.client.security.options import OPTIONS
 

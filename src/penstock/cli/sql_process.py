@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 class _NoPandas:
-    """An import finder that makes pandas appear not installed."""
+    """An import finder that makes imports of pandas fail as if it were not installed."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> None:
         """Raise ModuleNotFoundError for pandas; return None for other modules."""

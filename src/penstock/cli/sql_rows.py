@@ -19,7 +19,7 @@ from penstock.cli.outcome import is_terminal, put, readable
 from penstock.queries.watching import Watch
 
 WIDTH_ROWS = 500
-"""The number of first rows that determine the widths of columns."""
+"""The number of rows at the beginning of a result from which the widths of columns are computed."""
 
 CELL_MAX = 60
 """The most characters of a cell on a terminal; longer texts are cut."""
@@ -94,7 +94,7 @@ def _text(value: object) -> str:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Return a column's values as Python objects; times outside of Python's years become integers."""
+    """Return a column's values as Python objects; times that `datetime` cannot hold become integers."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -122,7 +122,7 @@ def plain(value: object) -> object:
 
 
 def summary(watch: Watch, rows: int, seconds: float) -> str:
-    """Return one line about a statement: its rows, its time, and how much was fetched."""
+    """Return one line about a finished statement: number of rows, duration, and amount of data fetched."""
     fetched = f"; {watch.wire_bytes:,} bytes fetched, {watch.records:,} records read" if watch.ranges else ""
     return f"% {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s{fetched}"
 
@@ -155,7 +155,7 @@ def write_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: st
 
 
 def raise_for_table() -> None:
-    """Raise an error, since a table cannot be written to a file.
+    """Raise an error, because the format ``table`` is for terminals and pipes, not for output files.
 
     Raises:
         ConfigError: always.
@@ -216,7 +216,7 @@ def _csv_text(value: object) -> str:
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Return the names with numbers added to duplicates, since a JSON object must not have duplicates."""
+    """Return column names with numbers added to duplicates, because JSON objects must not have any."""
     found: list[str] = []
     for name in names:
         number, new = 2, name

@@ -71,7 +71,7 @@ class Shell:
                     waiting.clear()
 
     def _obeyed(self, line: str) -> bool:
-        """Run `line`, a backslash command of the shell; return False if it ends the shell."""
+        """Run `line`, a backslash command; return False if the command ends the shell, else True."""
         word, _, rest = line.partition(" ")
         if word in ("\\q", "\\quit"):
             return False

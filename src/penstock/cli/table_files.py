@@ -237,7 +237,7 @@ def tables(path: str, kind: str) -> Iterator[pa.Table]:
 
 
 def records_of(table: pa.Table, path: str) -> pa.Table:
-    """Return the columns of a file that make up records, in the form that a producer takes.
+    """Return the columns of a file that form records (key, value ...), in the types that a producer accepts.
 
     Raises:
         ConfigError: a column would be lost, or there is neither key nor value.

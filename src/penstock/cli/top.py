@@ -124,7 +124,7 @@ def _show(
 
 
 def draw(lines: list[str], *, is_live: bool) -> None:
-    """Replace the lines on the terminal by `lines`, cut to its size; without a live view, print them all."""
+    """Replace the lines on the terminal with `lines`, cut to its size; without a live view, print all."""
     columns, rows = shutil.get_terminal_size((80, 10_000 if not is_live else 24))
     if not is_live:
         for line in lines:
@@ -180,7 +180,7 @@ def _cell(name: str, value: object) -> str:
 
 
 def _amount(value: float, unit: int = 1000) -> str:
-    """Return a number in at most six characters: 999, 12.3k, 4.0M; with a unit of 1024 as Ki and so on."""
+    """Return a number in at most six characters, as in 999, 12.3k, 4.0M; with unit 1024, as in 12.3Ki."""
     if abs(value) < (10_000 if unit == 1000 else unit):
         return f"{value:.0f}"
     for letter in "kMGTP":

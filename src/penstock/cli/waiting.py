@@ -26,7 +26,7 @@ WIPE = "\r\x1b[K"
 
 
 class Waiting:
-    """Shows what the clients of this process wait for, from its own thread."""
+    """Shows on stderr, from its own thread, what the clients of this process wait for."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         self._is_terminal = is_terminal
@@ -137,7 +137,7 @@ def _write(text: str) -> None:
 
 
 def pause(seconds: float, ask: Callable[[], object] | None = None) -> None:
-    """Sleep for `seconds`; meanwhile call `ask` repeatedly, which sends a request to the brokers.
+    """Sleep for `seconds`. Meanwhile, call the function `ask` repeatedly to send requests to the brokers.
 
     Without a pending request, a lost broker would not be noticed. Errors of `ask` are ignored; the caller's
     next request reports them.
@@ -155,7 +155,7 @@ _present: Waiting | None = None
 
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
-    """Show on stderr what the command waits for, while the block runs."""
+    """Return a context manager that shows on stderr what the command waits for."""
     global _present
     waiting = _present = Waiting(is_terminal=sys.stderr.isatty())
     waiting.start()
@@ -173,12 +173,12 @@ def step_aside() -> None:
 
 
 def idle(text: str | Callable[[], str]) -> None:
-    """Set the text to show while nothing delays the command; a function is called for each update."""
+    """Set the text to show while nothing delays the command, or a function that returns the current text."""
     if _present is not None:
         _present.begin_idle(text)
 
 
 def be_quiet() -> None:
-    """Stop showing what the command waits for."""
+    """Stop showing on stderr what the command waits for."""
     if _present is not None:
         _present.is_quiet = True

@@ -35,7 +35,7 @@ def command() -> None:
 
 
 def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that ``wire decode`` and ``wire encode`` have in common."""
+    """Decorate a command with the options that ``wire decode`` and ``wire encode`` have in common."""
     for option in (
         click.option("--jsonl", is_flag=True, help="Complete JSON lines, one for one; see the page on wire."),
         click.option(
@@ -223,7 +223,7 @@ def replay(
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
-    """Print `complete(line)` for each input line at once: a program may wait for it to send the next line."""
+    """Print `complete(line)` as soon as an input line arrives, because its sender may wait for the output."""
     stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
     with stream:
         for line in stream:
@@ -253,7 +253,7 @@ def _show(entries: Iterable[ConversationEntry], form: str | None) -> int:
 
 
 def _load(source: str | None) -> bytes:
-    """Return the bytes of SOURCE: of stdin, of a file of that name, or the text itself."""
+    """Return the bytes of the argument SOURCE: from stdin, from a file of that name, or its own text."""
     if source is None or source == "-":
         return _stdin().read()
     if _is_file(source):
@@ -284,7 +284,7 @@ def _past_blanks(text: str, position: int) -> int:
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, which may span lines."""
+    """Yield the JSON objects in a text; each may span several lines."""
     try:
         text = data.decode()
         decoder = json.JSONDecoder()

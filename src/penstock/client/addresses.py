@@ -65,9 +65,9 @@ def parse_address(value: object) -> Address:
 
 
 def what_to_look_at(addresses: Sequence[Address], errors: Iterable[BaseException]) -> str:
-    """Return advice for the error message if no broker answered.
+    """Return advice for the user, for the error message after no broker answered.
 
-    `errors` are the failures at `addresses`.
+    `errors` are the failures to connect to `addresses`.
 
     If a host name has no dot and no port, and cannot be resolved, the advice is that it may be the name of a
     topic.

@@ -24,8 +24,8 @@ T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 Check = Callable[[Any, str], Any]
-"""A function of a value and its name in error messages. It returns the value to use, or raises
-`ConfigError`."""
+"""A function that gets an argument's value, and its name for error messages. The function returns the value
+to use, or raises `ConfigError`."""
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
@@ -172,7 +172,8 @@ def milliseconds(value: object, what: str) -> float:
 
 
 SECONDS_MAX = 100.0
-"""Poll times below this limit that are floats with at most two decimals, such as 1.0, count as seconds."""
+"""The limit below which `poll_ms` takes a float with at most two decimals, such as 1.0, for a time in
+seconds, and refuses it."""
 
 
 def poll_ms(value: object, what: str) -> float:

@@ -242,7 +242,7 @@ class ClientConfig:
         *,
         prefix: str = "",
     ) -> C:
-        """Return the options given by dotted names and by keywords with underscores.
+        """Return the options given under dotted names, and as keywords with underscores.
 
         `prefix` precedes the names of options in error messages, such as ``kafka.`` in Spark.
 
@@ -349,7 +349,7 @@ class ProducerConfig(ClientConfig):
 
     @property
     def wants_idempotence(self) -> bool:
-        """True if the producer asks for a producer id; by default, if the other options allow idempotence."""
+        """True if the producer requests a producer id: by default, if other options allow idempotence."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return (
@@ -520,7 +520,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """Return a config class's fields as a dict by dotted option name, without the security options."""
+    """Return a dict from dotted option name to field of a config class, without security options."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:

@@ -15,11 +15,11 @@ BROKERS_COUNTED_MAX = 1_000
 brokers again and again."""
 
 FINE_BELOW_US = 16
-"""The limit in microseconds below which there is one bucket for each microsecond."""
+"""The duration in microseconds below which the histogram has one bucket for each microsecond."""
 
 
 def bucket_of(microseconds: int) -> int:
-    """Return the number of a duration's bucket. There are four buckets for each power of two."""
+    """Return the number of a duration's bucket in a histogram with four buckets for each power of two."""
     if microseconds < FINE_BELOW_US:
         return max(microseconds, 0)
     bits = microseconds.bit_length()
@@ -95,7 +95,7 @@ class BrokerCounters:
         self.failures_in_a_row = 0
         """The number of failed attempts to connect since the last success."""
         self.not_before = float("-inf")
-        """The earliest time of the next attempt to connect, on the event loop's clock."""
+        """The earliest time of the next attempt to connect, in seconds of the event loop's clock."""
         self.said_connected: bool | None = None
         """The state of the connection that was logged last: True for connected, False for lost, None for none
         yet."""
@@ -110,10 +110,11 @@ class BrokerCounters:
         self.rx = 0
         self.rx_bytes = 0
         self.requests: dict[type, Durations] = {}
-        """The round-trip times by request class. There are some ninety APIs."""
+        """A dict from request class to round-trip times. It has at most some ninety entries, one for each
+        API."""
         self.throttle = Durations()
         self.throttled_at = float("-inf")
-        """The time at which the broker last throttled this client (monotonic time)."""
+        """The time at which the broker last throttled this client, in monotonic seconds; -inf before."""
 
     def durations_of(self, request: type) -> Durations:
         """Return the round-trip durations of one request class."""

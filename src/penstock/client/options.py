@@ -94,7 +94,7 @@ class SecurityOptions(TypedDict, total=False):
     ssl_enabled_protocols: str | Sequence[str]
     """The allowed TLS versions: TLSv1.2, TLSv1.3 or both."""
     ssl_cipher_suites: str
-    """Ciphers for TLS 1.2, by OpenSSL's names."""
+    """The ciphers for TLS 1.2, under OpenSSL's names."""
     ssl_ciphers: str
     """kafka-python's name for ``ssl_cipher_suites``."""
     ssl_curves_list: str
@@ -379,7 +379,7 @@ class ShareConsumerOptions(ClientOptions, total=False):
 
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the description of every option of the class `name`, by keyword."""
+    """Return a dict from keyword to type and description, for the options of the class `name`."""
     found: dict[str, tuple[str, str]] = {}
     made = _classes()[name]
     for base in made.bases:
@@ -394,7 +394,10 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Return the classes of this module as syntax trees, which have the strings below the options."""
+    """Return the classes of this module as syntax trees.
+
+    Python keeps the strings below the options only there.
+    """
     try:
         source = inspect.getsource(sys.modules[__name__])
     except OSError:  # installed without sources

@@ -29,7 +29,8 @@ IN_PLACE_OF_JAVA = {
     "LongDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
     "DoubleSerializer": "struct.Struct('>d').pack",
 }
-"""The Python functions that replace Java's serializers, by class name without the package."""
+"""A dict from the class name of a Java serializer, without the package, to the Python code that replaces it,
+as text for an error message."""
 
 
 def read_function(value: object) -> Callable[[Any], Any]:

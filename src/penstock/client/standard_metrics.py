@@ -118,5 +118,5 @@ def _average(name: str, window: Window, labels: Labels = ()) -> Iterator[_Value]
 
 
 def _joined(one: Window, other: Window) -> Window:
-    """Return one window with the joint count, sum and maximum of two windows."""
+    """Return the `Window` of two together: the sum of their counts, of their sums, and the maximum."""
     return Window(cnt=one.cnt + other.cnt, sum=one.sum + other.sum, max=max(one.max, other.max))

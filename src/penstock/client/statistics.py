@@ -67,7 +67,7 @@ class Window:
     def since(self, earlier: Window) -> Window:
         """Return the window of the durations counted since the window `earlier` was made.
 
-        Minimum and maximum are limits of buckets.
+        Its minimum and maximum are the limits of the lowest and highest bucket with a new duration.
         """
         buckets = {
             bucket: count - earlier.buckets.get(bucket, 0)
@@ -143,7 +143,7 @@ class PartitionStatistics:
     rxmsgs: int = _count()
     """The number of records that were decoded for the application."""
     rxbytes: int = _count()
-    """The size in bytes of the batches in which these records were fetched."""
+    """The size in bytes of the batches in which the decoded records were fetched."""
     msgq_cnt: int = 0
     """The number of records that are not acknowledged yet."""
     msgq_bytes: int = 0
@@ -198,7 +198,7 @@ class Statistics:
 
     client_id: str
     type: str
-    """``producer``, ``consumer`` or ``admin``."""
+    """The kind of client: ``producer``, ``consumer`` or ``admin``."""
     ts: int
     """The time of the snapshot, in microseconds of a monotonic clock."""
     time: int
@@ -229,7 +229,7 @@ class Statistics:
     rxmsgs: int = _count()
     """The number of records that were decoded for the application."""
     rxmsg_bytes: int = _count()
-    """The size in bytes of the batches in which these records were fetched."""
+    """The size in bytes of the batches in which the decoded records were fetched."""
     brokers: Mapping[str, BrokerStatistics] = field(default_factory=dict)
     """The brokers by address, at most 1,000 of them."""
     partitions: Mapping[TopicPartition, PartitionStatistics] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """CloudEvents on Kafka: converts single events, or whole Arrow batches, to records and back.
 
 `Event`, `to_record` and `from_record` work on one record; `decode_events` and `encode_events` work on a
-`pyarrow.RecordBatch` and need ``penstock[arrow]``; all other names need no further package. Each name is
-imported on its first use.
+`pyarrow.RecordBatch` and need ``penstock[arrow]``. Everything except those two functions works without other
+packages. Each name is imported on its first use.
 """
 
 from __future__ import annotations

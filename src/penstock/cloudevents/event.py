@@ -34,7 +34,7 @@ NO_EXTENSIONS: Mapping[str, AttributeValue] = MappingProxyType({})
 JSON_TYPE = "application/json"
 
 NAME_CHARACTERS_MAX = 20
-"""The greatest length of an extension's name, in characters, that rule C4 recommends."""
+"""The recommended maximum length of an extension's name, in characters (rule C4)."""
 
 _ADVICE_MAX = 100
 _advised: set[str] = set()
@@ -46,7 +46,7 @@ Data = bytes | bytearray | memoryview
 
 
 class _Fields:
-    """The fields of an event under construction. The object becomes an `Event` when its class is changed."""
+    """A mutable object for building an event; a change of its class then makes it an `Event`."""
 
     __slots__ = (
         "data",
@@ -104,7 +104,7 @@ class Event(_Fields):
         data: Data | None = None,
         json: object = ...,
     ) -> None:
-        """Make an event, whose data are given as bytes (`data`) or as a value to be written as JSON (`json`).
+        """Create an event. Its data are bytes (`data`), or a value that is written as JSON (`json`).
 
         Raises:
             InvalidEventError: a rule is broken; the error names the rule.
@@ -131,7 +131,7 @@ class Event(_Fields):
 
     @property
     def content_type(self) -> str | None:
-        """Return the media type of the data: `datacontenttype`, or JSON if the format implied it."""
+        """Return the media type of the data: `datacontenttype`, or JSON if `json_implied` is true."""
         return JSON_TYPE if self.json_implied else self.datacontenttype
 
     def attributes(self) -> dict[str, AttributeValue]:
@@ -160,7 +160,7 @@ class Event(_Fields):
         return None if self.data is None else loads(self.data)
 
     def text(self) -> str | None:
-        """Return the data as text, in the charset of `datacontenttype` (by default UTF-8), or None.
+        """Return the data as text in the charset of `datacontenttype` (default UTF-8); None without data.
 
         Raises:
             UnicodeDecodeError: the data are not text in that charset.

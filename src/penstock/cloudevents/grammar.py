@@ -15,7 +15,7 @@ HEX_DIGITS = DIGITS + "ABCDEFabcdef"
 
 
 def _one_of(marks: str) -> str:
-    """Return a character class of ASCII letters, digits and `marks`."""
+    """Return a character class (of a regular expression) with the ASCII letters, the digits and `marks`."""
     return "[A-Za-z0-9" + "".join(f"\\{mark}" for mark in marks) + "]"
 
 
@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """Return a pattern for one character of a URI part, in which the characters `marks` are allowed, too."""
+    """Return a pattern for one character in a part of a URI; `marks` are characters allowed in addition."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 

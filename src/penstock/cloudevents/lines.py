@@ -35,7 +35,8 @@ from penstock.errors import EncodeError
 
 RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
-"""The members that decoding adds to a line. Members of these names in an input line are dropped."""
+"""The members that decoding adds to a line. If an input line has members with these names, they are
+dropped."""
 
 _NO_RECORD = NotAnEvent("the line is an event itself, not a record that carries one; encode makes one of it")
 
@@ -115,7 +116,7 @@ class _Line:
         return self.text[begin:end]
 
     def without(self, names: Iterable[str]) -> list[str]:
-        """Return the members except `names` as JSON texts; carriage returns become spaces."""
+        """Return all members except those in `names`, as JSON texts; carriage returns become spaces."""
         left_out = set(names)
         return [
             f"{json.dumps(name)}: {self.raw(name)}".replace("\r", " ")
@@ -125,7 +126,7 @@ class _Line:
 
 
 def decode_line(raw: bytes, options: LineOptions) -> str:
-    """Return a record's line with `mode` and `event` added, or `error` and `rule`. Never raises."""
+    """Add to the JSON line of a record its `mode` and `event`, or else `error` and `rule`. Never raises."""
     try:
         line = _Line(raw)
     except InvalidEventError as error:
@@ -165,7 +166,7 @@ def _decoded(
 
 
 def encode_line(raw: bytes, options: LineOptions) -> str:
-    """Return the line with the record that carries its `event`, or `error` and `rule`. Never raises.
+    """Add to a JSON line the record made from its `event`, or else `error` and `rule`. Never raises.
 
     Headers in the line that are not part of an event stay, after the event's own (C23), except headers that a
     reader may take for an attribute, such as ``CE_ID``. A line with `error` and without `event`, which
@@ -194,7 +195,7 @@ def encode_line(raw: bytes, options: LineOptions) -> str:
 
 
 def convert_line(raw: bytes, options: LineOptions) -> str:
-    """Return the line with its record in another mode or format, or `error` and `rule`. Never raises."""
+    """Convert the record in a JSON line to another mode or format, or add `error`, `rule`. Never raises."""
     try:
         line = _Line(raw)
     except InvalidEventError as error:
@@ -215,7 +216,7 @@ def _encoded(event: Event, key: bytes | None, headers: Headers, options: LineOpt
 
 
 def rule_of(error: object) -> str | None:
-    """Return the rule that an outcome or an error names, or None if it names no rule."""
+    """Return the name of the broken rule in an outcome or an error, or None if it contains none."""
     rule = getattr(error, "rule", None)
     if rule is None:
         before = str(error).partition(":")[0]
@@ -224,7 +225,7 @@ def rule_of(error: object) -> str | None:
 
 
 def reason_of(error: object) -> str:
-    """Return the text of an outcome or an error, without the rule."""
+    """Return the reason in an outcome or an error as text, without the name of the rule."""
     reason = getattr(error, "reason", None)
     if reason is None:
         rule, text = rule_of(error), str(error)

@@ -14,7 +14,7 @@ _CHARSET = re.compile(rf';[ \t]*charset=(?:"([^"\\]*)"|({TOKEN}))', re.IGNORECAS
 
 @remembered(maxsize=1024)
 def is_media_type(text: str) -> bool:
-    """Return True for type/subtype with well-formed parameters."""
+    """Return True if a text is ``type/subtype``, with well-formed parameters if any."""
     return _is_media_type(text) is not None
 
 
@@ -29,13 +29,13 @@ def check_media_type(name: str, text: str) -> None:
 
 
 def essence(text: str) -> str:
-    """Return type and subtype in lower case, without parameters."""
+    """Return the type and subtype of a media type in lower case, without parameters."""
     return text.partition(";")[0].strip(" \t").lower()
 
 
 @remembered(maxsize=1024)
 def is_json(text: str) -> bool:
-    """Return True for the subtype ``json`` or the suffix ``+json``, with any main type (rule J7)."""
+    """Return True for a media type with the subtype ``json`` or suffix ``+json`` (rule J7)."""
     subtype = essence(text).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 

@@ -28,7 +28,7 @@ class InvalidEventError(PenstockError, ValueError):
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
-    """Return `error` with the number of its event in the batch added (from 1); `before` events precede it."""
+    """Return `error` with the number of the invalid event added; `before` events precede it in the batch."""
     return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
 
 

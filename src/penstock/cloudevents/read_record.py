@@ -155,7 +155,7 @@ def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, Attrib
 
 
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
-    """Return the ``ce_`` headers, the content type, and the first header repeated with another value."""
+    """Return the ``ce_`` headers, the content type, and the first header name repeated with another value."""
     attributes: dict[str, bytes | None] = {}
     content_types: list[bytes | None] | None = None
     conflict: str | None = None

@@ -33,7 +33,7 @@ def parse_common(text: str) -> datetime:
 def parse_timestamp(name: str, text: str) -> datetime | None:
     """Return the `datetime` of a timestamp, cut to microseconds, with the text's own offset.
 
-    It is None for a legal timestamp outside of the years 1 to 9999 in UTC.
+    Returns None for a legal timestamp outside of the years 1 to 9999 in UTC.
 
     Raises:
         InvalidEventError: T7, `text` is not an RFC 3339 date-time. `name` is used in the reason.
@@ -50,7 +50,7 @@ def parse_timestamp(name: str, text: str) -> datetime | None:
 
 
 def _parse_rare(name: str, text: str, match: re.Match[str]) -> datetime | None:
-    """Return the `datetime` of a rare form: leap seconds, the first and last thousand years, lower case."""
+    """Return the `datetime` of a timestamp in a rare form: leap second, unusual year, or lower case."""
     year, _, _, second, _ = match.groups()
     # Year 0 of the proleptic calendar is a leap year, and so is 2000.
     stand_in = ("2000" if year == "0000" else year) + text[4:].upper()

@@ -104,7 +104,7 @@ _FORBIDDEN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last 
 
 
 def is_attribute_name(name: str) -> bool:
-    """Return True for lower-case letters and digits, except the name ``data`` (rule C3)."""
+    """Return True if a name has only lower-case letters and digits, and is not ``data`` (rule C3)."""
     return _NAME.fullmatch(name) is not None and name != RESERVED_NAME
 
 

@@ -104,7 +104,7 @@ def content_type_header(content_type: str) -> bytes:
     """Return the value of the content-type header of a record in binary mode, for data of a media type.
 
     Raises:
-        InvalidEventError: K14, readers would take the record for a structured one.
+        InvalidEventError: K14, readers would take the record for a record in structured mode.
     """
     raw = content_type.encode()
     if is_structured(raw):

@@ -34,7 +34,8 @@ class Failures:
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
         self.counts: dict[str, int] = {}
-        """Exceptions by component: the value of the metric `penstock_broker_exceptions_total`."""
+        """The number of caught exceptions for each component: the value of the metric
+        `penstock_broker_exceptions_total`."""
         self._logger = logger or logger_named("penstock.broker")
         self._monotonic = monotonic
         self._reported: dict[tuple[str, str], tuple[float, int]] = {}
@@ -45,7 +46,7 @@ class Failures:
 
         `component` is one of few fixed names, such as ``request`` or ``timer``; it becomes the label of the
         metric. `context` describes the action and its peer or partition, for the log. Outside of an
-        ``except`` block, `error` is the exception.
+        ``except`` block, pass the exception as `error`.
         """
         error = error or sys.exc_info()[1]
         kind = component, type(error).__name__

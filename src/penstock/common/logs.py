@@ -62,7 +62,7 @@ keeps for reports. The level of the logger "penstock" is then `TAPPED`."""
 class _PrintableArguments(logging.Filter):
     """Replaces the parts of a log record that are not printable.
 
-    The filter drops a record only after it has passed it to `taps`, if no handler should get it.
+    A record that only `taps` should get is passed to them, and then dropped.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 IS_MACOS: bool = platform.startswith("darwin")
 
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""Flags of `os.open` for data files: child processes do not inherit them, and line ends stay."""
+"""Flags of `os.open` for data files: child processes do not inherit them, and line ends are not converted."""
 
 TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
 """The socket option that delays TCP segments until they are full; None if the system has none."""
@@ -37,8 +37,8 @@ HAS_SENDFILE = hasattr(os, "sendfile")
 a file that several responses share."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
-"""The socket option for listening on a port while connections of an earlier process to it linger. On other
-systems an address is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
+"""The socket option for listening on a port while connections of an earlier process to it linger; None on
+Windows. There the address is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
 
 _positions = threading.Lock()
 """A lock that is held from a seek in a file to the read or write at that position."""

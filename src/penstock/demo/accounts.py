@@ -27,7 +27,7 @@ class AccountsError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Counts of the replayed events, taken from the data. `departed` counts flights with a departure delay.
+    """Counts of the replayed events, from the CSV data. `departed` counts flights with a departure delay.
 
     `structured` departures were sent in structured content mode, the others in binary.
     """
@@ -50,7 +50,7 @@ class WrittenCounts:
 def draw_up(
     replayed: Replayed, triage: Mapping[str, int], written: WrittenCounts, cells: pa.Table
 ) -> Accounts:
-    """Compute a finished run's counts, check and return them. `triage` has the pipeline's counts by name.
+    """Compute the counts of a finished run, check that they agree, and return a dict of all counts.
 
     Raises:
         AccountsError: two figures that must be equal differ.

@@ -26,7 +26,7 @@ LISTENING = re.compile(r"listening on (\S+):(\d+)")
 
 
 class EmbeddedBroker:
-    """A running broker process. The end of its ``with`` block stops the process, unless `stays` is set."""
+    """The demo's running broker process. The end of its ``with`` block stops it, unless `stays` is set."""
 
     def __init__(self, output: Output, process: subprocess.Popen[bytes], port: int) -> None:
         self._output = output

@@ -22,7 +22,7 @@ STRUCTURED_TYPE = b"application/cloudevents+json; charset=UTF-8"
 BATCH_TYPE = b"application/cloudevents-batch+json; charset=UTF-8"
 
 Spoilt = tuple[bytes | None, bytes | None, list[Header]]
-"""A malformed record: its key, value and headers."""
+"""A malformed record, made from a valid event: its key, value and headers."""
 
 
 class Good(NamedTuple):
@@ -34,7 +34,7 @@ class Good(NamedTuple):
     data: str
 
     def but(self, name: str, text: str | None) -> Good:
-        """Return a copy with one attribute changed, or removed if `text` is None."""
+        """Return a copy in which the CloudEvents attribute `name` has the value `text` (None: is removed)."""
         kept = {n: t for n, t in self.attributes.items() if n != name}
         return self._replace(attributes=kept if text is None else kept | {name: text})
 
@@ -52,7 +52,7 @@ class Good(NamedTuple):
 
 
 class Planted(NamedTuple):
-    """A malformed record and its position: right after departure number `after`, in `partition`."""
+    """A malformed record with its position in the replay: right after departure `after`, in `partition`."""
 
     kind: str
     after: int

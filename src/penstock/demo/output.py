@@ -95,7 +95,7 @@ class Output:
             ) from None
 
     def remember(self, intent: Intent) -> None:
-        """Store the arguments of this run in `intent_file`, before the run changes anything else."""
+        """Store the arguments of this run in the file `intent_file`. Call it before any other change."""
         write_json(self.intent_file, {"format": FORMAT, **intent._asdict()})
 
 

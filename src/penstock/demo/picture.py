@@ -1,4 +1,4 @@
-"""Draws the year as a picture: the mean departure delay of every hour of every day, and the rain below."""
+"""Draws a picture of the year: the mean departure delay for each hour of each day, and the rain below."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def draw_year(cells: pa.Table, path: Path) -> None:
 
 
 def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
-    """Return the days, the mean delay by hour and day (NaN for none), and each day's rain in inches."""
+    """Return (days, array of mean delays by hour and day with NaN for no flight, rain per day in inches)."""
     hours = (
         cells["hour"].cast(pa.timestamp("s", tz="UTC")).cast(pa.int64()).combine_chunks().dictionary_encode()
     )

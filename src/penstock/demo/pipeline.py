@@ -79,7 +79,7 @@ class PipelineJob:
 
     @property
     def mark_time(self) -> datetime:
-        """Return the event time of the marker: late enough after the last departure to close its hour."""
+        """Return the event time of the marker, with which the watermark passes the last departure's hour."""
         return self.end + timedelta(days=WATERMARK_DAYS, hours=2)
 
 
@@ -142,7 +142,7 @@ class Pipeline:
 
     @cached_property
     def _weather(self) -> DataFrame:
-        """Return all observations as a static table, since the replay has already written them."""
+        """Return all weather observations as a static DataFrame, since the replay has written them before."""
         from pyspark.sql import functions as f
 
         observations = self._source(
@@ -213,7 +213,7 @@ class Pipeline:
         )
 
     def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
-        """Return a stream of the events in `topics`, `rows` records, divided into a few micro-batches."""
+        """Return a stream of the events in `topics`, which have `rows` records, in a few micro-batches."""
         # What rounding takes from each partition must not add up to one more part.
         part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
         source = self._source(self._spark.readStream, schema, *topics)
@@ -230,7 +230,7 @@ class Pipeline:
         )
 
     def _write_once(self, query: str, topic: str, batch_id: int, records: pa.Table) -> None:
-        """Append the records of a micro-batch to a topic, unless an earlier run of the batch has done so."""
+        """Append the records of a micro-batch to a topic, unless an earlier attempt has appended them."""
         if not records.num_rows:
             return
         name = self._job.topics[topic]
@@ -277,7 +277,7 @@ class Pipeline:
 
 
 def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
-    """Raise LateEventsError if a micro-batch dropped events because of their time."""
+    """Raise LateEventsError if a micro-batch dropped events because they were later than the watermark."""
     late = sum(operator["numRowsDroppedByWatermark"] for operator in report["stateOperators"])
     if late:
         raise LateEventsError(

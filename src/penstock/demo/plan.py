@@ -89,7 +89,7 @@ class ReplayPlan:
     def _chunk(
         self, is_planted: IntArray, first_event: int, last_event: int, first_planted: int, last_planted: int
     ) -> pa.RecordBatch:
-        """Return a range of events with the malformed records between them."""
+        """Return the records of a range of events, with the malformed records between them."""
         events = self._encode(first_event, last_event)
         if not is_planted.any():
             return events
@@ -142,7 +142,7 @@ def weather_plan(topic: str, observations: pa.Table) -> ReplayPlan:
 
 
 def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
-    """Return the partition of each key, as Kafka's producers choose it; each distinct key is hashed once."""
+    """Return the partition of each key in an array, as Kafka's producers choose it, from the key's hash."""
     choose = PARTITIONERS["murmur2"]
     encoded = keys.combine_chunks().dictionary_encode()
     chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
@@ -156,7 +156,7 @@ def structured_departures(departures: int) -> int:
 
 
 def _woven(some: pa.RecordBatch, others: pa.RecordBatch, is_other: IntArray) -> pa.RecordBatch:
-    """Merge the rows of two batches: those of `others` go where `is_other` is True."""
+    """Merge the rows of two batches: where `is_other` is True, the next row is from `others`."""
     woven = np.empty(len(is_other), np.int64)
     woven[~is_other] = np.arange(some.num_rows)
     woven[is_other] = np.arange(some.num_rows, len(is_other))

@@ -92,7 +92,7 @@ class DemoTopics:
             return [ends[partition] for partition in partitions]
 
     def count(self, short: str) -> int:
-        """Count the committed records of a topic by reading it: its offsets include transaction markers."""
+        """Count the committed records of a topic by reading them: offsets also count transaction markers."""
         batches = scan_topic(
             self.names[short],
             bootstrap_servers=self.bootstrap_server,
@@ -127,7 +127,7 @@ class DemoTopics:
             raise PenstockError(self._foreign(plan))
 
     def write_mark(self, moment: datetime) -> None:
-        """Write the event that marks the replay as complete, unless it is there."""
+        """Write the event that marks the replay as complete, unless the topic has it already."""
         if any(self.ends("replay-marks")):
             return
         event = attributes(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.spark.sinks.progress import Progress as BatchProgress
 
 PLAIN_STEP = 0.25
-"""The fraction of all records after which another line is printed if the output is not a terminal."""
+"""The fraction of all records after which a further progress line is printed, if output is not a terminal."""
 
 PREPARING = "encoding the first events"
 FIRST_BATCH = "Spark plans its first batch, which takes the longest"
@@ -147,7 +147,7 @@ class Screen:
         self.say("  accounts.json  the accounts")
 
     def commands(self, address: str, topics: Mapping[str, str], advice: str) -> None:
-        """Print `advice`, then commands to try on the topics."""
+        """Print `advice`, then example commands for the demo's topics."""
         penstock = program()
         consume = f"{penstock} consume -b {address} --isolation read_committed"
         self.say(f"\n{advice}")
@@ -180,7 +180,7 @@ class _Bar:
 
 
 class _Lines:
-    """Shows progress as plain lines, one each time another fraction PLAIN_STEP of the records is done."""
+    """Prints progress as plain lines: one whenever a further fraction PLAIN_STEP of the records is done."""
 
     def __init__(self, screen: Screen, topic: str, total: int) -> None:
         self._screen = screen

@@ -30,7 +30,7 @@ def captured_batches(data: bytes, port: int | None = None) -> Iterator[CapturedB
 
     A topic id is replaced by the name in any Metadata response of the capture, or else by the id in Base64,
     as Kafka prints ids. Requests with ``acks=0`` have no answer, which would have the offsets, so they are
-    left out. `port` is the broker's, if the capture has other connections as well.
+    left out. `port` is the broker's port; other connections in the capture are ignored.
 
     Raises:
         DecodeError: the data are not a capture.

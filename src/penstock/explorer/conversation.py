@@ -26,12 +26,13 @@ from penstock.protocol.inspect.version_prefix import leading_bytes
 from penstock.protocol.message import Message
 
 HEADER = "header"
-"""The key of the header's unknown tagged fields, which are otherwise stored by paths of structs."""
+"""The dict key for a header's unknown tagged fields. Unknown fields of the message have the paths of their
+structs as keys."""
 
 
 @dataclass
 class ConversationEntry:
-    """One message of a conversation; if it could not be decoded, `error` has the reason."""
+    """One request or response of a conversation; if it could not be decoded, `error` has the reason."""
 
     name: str = ""
     version: int = -1
@@ -85,7 +86,7 @@ class ConversationEntry:
 
 
 def describe(message: Message, version: int, entry: ConversationEntry) -> None:
-    """Add a message to an entry: its JSON form, its records, and its unknown tagged fields."""
+    """Add a message's JSON form, its records and its unknown tagged fields to an entry."""
     entry.name, entry.version, entry.message = message.NAME, version, message
     entry.body = to_json(message, version)
     codec = codec_for(type(message), version)
@@ -95,14 +96,14 @@ def describe(message: Message, version: int, entry: ConversationEntry) -> None:
 
 
 class Conversation:
-    """The messages of one connection. Keeps the requests that are not yet answered."""
+    """Decodes the messages of one connection, and matches answers to requests by correlation id."""
 
     def __init__(self, connection: str | None = None) -> None:
         self._connection = connection
         self._waiting: dict[int, deque[tuple[int, int, float | None]]] = defaultdict(deque)
 
     def request(self, frame: bytes, time: float | None = None) -> ConversationEntry:
-        """Decode a frame from the client."""
+        """Decode a frame from the client, and return its `ConversationEntry`."""
         entry = ConversationEntry(time=time, connection=self._connection, frame=frame)
         try:
             header, position = decode_request_header(frame)
@@ -119,7 +120,7 @@ class Conversation:
         return entry
 
     def answer(self, frame: bytes, time: float | None = None) -> ConversationEntry:
-        """Decode a frame from the broker."""
+        """Decode a frame from the broker, and return its `ConversationEntry`."""
         entry = ConversationEntry(time=time, connection=self._connection, frame=frame, is_request=False)
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.get(correlation_id)
@@ -223,7 +224,7 @@ def read_capture(data: bytes, port: int | None = None) -> Iterator[ConversationE
     """Return the messages of all connections in a capture, merged in the order of time.
 
     `port` is the broker's port: other connections are left out. Without `port`, connections without Kafka
-    messages are left out, if others have some.
+    messages are left out, unless no connection has any.
     """
     found = [each for each in connections(read_segments(data)) if each.has_data]
     if port is not None:
@@ -261,7 +262,7 @@ def _messages(connection: TcpConnection, port: int | None) -> Iterator[Conversat
 
 
 def _client(connection: TcpConnection, port: int | None) -> str:
-    """Return the client's address: the end without `port`, else that which connected or sent a request."""
+    """Return the client's address: the end whose port is not `port`, or that connected or sent a request."""
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):
@@ -276,7 +277,7 @@ def _client(connection: TcpConnection, port: int | None) -> str:
 
 
 def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
-    """Yield (end position, frame) for each frame; a final string instead of a frame is the error."""
+    """Yield (end position, frame) for each frame; on an error, yield the error text as the last frame."""
     reader = FrameReader()
     rest = memoryview(data)
     position = 0
@@ -305,7 +306,7 @@ def _trouble(reason: str, time: float | None = None, connection: str | None = No
 
 
 def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
-    """Return the bytes of an entry's JSON form: of a whole frame if it has a header, else of the message.
+    """Encode an entry's JSON form; return a whole frame if it has a header, else only the message.
 
     With `"framed": true` the version is put in front. `named` is the class of a message that is not Kafka's.
 

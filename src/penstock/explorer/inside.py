@@ -1,4 +1,4 @@
-"""Messages inside messages: metadata that members of a group exchange, and records of internal topics.
+"""Messages inside messages: metadata of group members, and records of Kafka's internal topics.
 
 The protocol does not define these bytes, so their kind is inferred; bytes that cannot be decoded as such a
 message are left unchanged.
@@ -31,7 +31,8 @@ _CARRIERS: dict[str, list[tuple[tuple[str, ...], str]]] = {
         (("groups", "members", "member_assignment"), _ASSIGNMENT),
     ],
 }
-"""A dict from a message to the paths of its bytes fields with messages of group members, and their names.
+"""A dict from a message's name to the paths of its bytes fields that contain a message of a group member,
+each with that message's name.
 
 A path is a sequence of attributes, beginning at the top of the message."""
 
@@ -39,7 +40,8 @@ _TOPICS = {
     "ProduceRequest": ("topic_data", "name", "topicData"),
     "FetchResponse": ("responses", "topic", "responses"),
 }
-"""By message with records: the attributes of the topics and of a topic's name, and the JSON name of topics.
+"""A dict from each message with records to (its attribute with the topics, a topic's attribute with the name
+or id, the name of the topics in JSON).
 """
 
 _GROUPS, _TRANSACTIONS, _SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
@@ -57,7 +59,7 @@ def unpack_bytes(message: Message) -> dict[str, dict[str, Any]]:
 
 
 def unpack_internal_topics(message: Message, records: dict[str, Any]) -> None:
-    """Replace keys and values by decoded messages, if `records` are of Kafka's internal topics."""
+    """Replace keys and values in `records` by decoded messages, for records of Kafka's internal topics."""
     if message.NAME not in _TOPICS:
         return
     topics, name, shown = _TOPICS[message.NAME]
@@ -89,7 +91,7 @@ def _unpack_record(record: dict[str, Any], kinds: dict[int, str]) -> None:
 
 
 def _read(name: str, data: bytes) -> dict[str, Any] | None:
-    """Decode a message after its version. A version that is too new is read as the newest supported one."""
+    """Decode a message from bytes that begin with its version; a newer version is read as the newest."""
     found = message_class(name)
     try:
         said, position = read_leading(found, data)
@@ -103,7 +105,7 @@ def _read(name: str, data: bytes) -> dict[str, Any] | None:
 
 
 def _fields(struct: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, bytes | None]]:
-    """Yield (path, bytes) of every field that the attributes `steps` lead to."""
+    """Yield (path, bytes) of every bytes field that is reached through the attributes `steps`."""
     first, *rest = steps
     words = first.split("_")
     here = f"{path}.{words[0]}{''.join(map(str.capitalize, words[1:]))}".lstrip(".")
@@ -132,7 +134,7 @@ def _kinds(topic: str | None) -> dict[int, str]:
 
 
 def _home(stem: str) -> str:
-    """Return the internal topic with records of the type `stem`."""
+    """Return the name of the internal topic whose records have the type `stem`."""
     if stem == "TransactionLog":
         return _TRANSACTIONS
     return _SHARES if stem in ("ShareSnapshot", "ShareUpdate") else _GROUPS
@@ -146,7 +148,7 @@ def _bytes(record: dict[str, Any], name: str) -> bytes | None:
 
 
 def _replace(record: dict[str, Any], name: str, inner: dict[str, Any]) -> None:
-    """Replace bytes in a record by a decoded message, at the same position."""
+    """Replace bytes in a record's JSON form by a decoded message; members keep their order."""
     items = [(name if key in (name, f"{name}Base64") else key, value) for key, value in record.items()]
     record.clear()
     record.update((key, inner if key == name else value) for key, value in items)

@@ -1,4 +1,4 @@
-"""Completes JSON lines: each names a message and has it as bytes or as JSON, and gets the other form added.
+"""Completes JSON lines: a line has a message as bytes or as JSON, and the missing form is added.
 
 A line is an object with `name` (of the definition), `version`, and `hex` or `json`. With
 `"framed": true` the bytes begin with the version, as in messages that no header announces
@@ -123,7 +123,7 @@ def _member(line: Line, key: str) -> Any:
 
 
 def _version(line: Line, said: int | None) -> int:
-    """Return the version of a line's message: its member `version`, or `said`, the prefix of its bytes."""
+    """Return the version of a line's message: its member `version`, or else `said`, from its first bytes."""
     version = line.get("version", said)
     if version is None:
         raise DecodeError("the line has no 'version'")

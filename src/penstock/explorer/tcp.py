@@ -13,7 +13,7 @@ from penstock.explorer.pcap import ACK, SYN, TcpSegment
 
 
 class TcpStream:
-    """One direction of a connection. `complete` puts the added segments in order."""
+    """The bytes of one direction of a TCP connection. `complete` puts the added segments in order."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -76,7 +76,7 @@ class TcpStream:
 
 
 class TcpConnection:
-    """The two streams of a connection. `client` is the end that sent the first SYN, if it was captured."""
+    """The two streams of a TCP connection. `client` is the end that sent the first SYN, if captured."""
 
     def __init__(self, source: str, destination: str) -> None:
         self.ends = (source, destination)
@@ -89,7 +89,7 @@ class TcpConnection:
 
 
 def connections(segments: Iterable[TcpSegment]) -> list[TcpConnection]:
-    """Return the connections of segments, in the order of their beginnings, with complete streams."""
+    """Assemble TCP segments into connections, in the order of their first segments."""
     found: list[TcpConnection] = []
     current: dict[frozenset[str], TcpConnection] = {}
     for segment in segments:

@@ -11,10 +11,10 @@ from penstock.explorer.conversation import ConversationEntry
 from penstock.protocol.error_codes import ErrorCode
 
 TEXT_MAX = 120
-"""The most characters of a string that are shown."""
+"""The maximum number of characters that are shown of a string."""
 
 INLINE_MAX = 8
-"""The most numbers of an array that are shown on one line."""
+"""The maximum number of array elements, if they are numbers, that are shown on one line."""
 
 _STYLES = {"name": "36", "text": "32", "number": "33", "title": "1", "dim": "2", "error": "31", "word": "35"}
 

@@ -19,7 +19,8 @@ from penstock.records.format.batch_header import read_header, split_batches, ver
 from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
-"""The most bytes of one decompressed batch: the explorer shows records, and need not move many."""
+"""The maximum decompressed bytes of one batch: a limit is acceptable, since the explorer only shows
+records."""
 
 TAG_MAX = 2**31 - 1
 """The highest number of a tagged field that Kafka reads."""
@@ -36,7 +37,7 @@ def unpack_records(
     unknown_tags: dict[str, dict[int, bytes]],
     path: str = "",
 ) -> None:
-    """Collect record batches and unknown tags of a message by path.
+    """Collect the record batches and the unknown tagged fields of a message, in dicts from path.
 
     An example of a path is ``topicData[0].partitionData[2].records``. `records` gets the batches of every
     records field, `unknown_tags` the tagged fields that the definition does not have; the path of the message

@@ -73,7 +73,8 @@ OF_ONE_BROKER = frozenset(
         ),
     )
 )
-"""APIs whose response describes only the broker that answers, so that no other broker can answer instead."""
+"""APIs whose response describes only the connected broker (such as ListGroups). If that broker cannot be
+reached, no other broker can answer the request."""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -82,7 +83,8 @@ CODES = {
     **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""A dict from an API to the error code after which its clients look for leaders or coordinators again."""
+"""A dict from an API to the retriable error code in its responses if no broker can be reached. After this
+code, clients look for leaders or coordinators again."""
 
 
 def code_for(key: int) -> ErrorCode:
@@ -91,7 +93,10 @@ def code_for(key: int) -> ErrorCode:
 
 
 def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the response with an error if no broker can be reached; None if the API has no error field."""
+    """Return an error response for use while no broker is reachable.
+
+    Returns None if the API's response has no field for an error.
+    """
     key: int = message.API_KEY
     if key == ApiKey.METADATA:
         return _metadata(message, version, nodes, host)
@@ -118,7 +123,10 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:
-    """Return Metadata with known brokers and requested topics, without leaders; None if all are requested."""
+    """Return a Metadata response with the known brokers, and the requested topics without leaders.
+
+    Returns None if the client requests all topics, whose names are not known.
+    """
     names = asked.topics
     if names is None or (version == 0 and not names):
         return None
@@ -139,7 +147,7 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
 
 
 def answered_absent(body: memoryview, key: int, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the error response for a request if no broker can be reached. `body` is without the size field.
+    """Return the error response to a request if no broker can be reached. `body` has no size field.
 
     Raises:
         DecodeError, UnsupportedVersionError: the request cannot be decoded, or its response has no field for

@@ -43,24 +43,26 @@ FOLLOW_AGAIN_S = 0.5
 """Seconds until the next refresh after a failure, and between attempts to reach an unreachable broker."""
 
 HOME_PATIENCE_S = 5.0
-"""Timeout in seconds for connecting to the broker of a client's port, if other brokers can be tried next."""
+"""Timeout in seconds for connecting to the broker of a client's port. It applies only if other brokers can
+be tried afterwards."""
 
 STAND_INS_MAX = 3
-"""The most other brokers that are tried instead of an unreachable one."""
+"""The maximum number of other brokers to which the gateway tries to connect instead of an unreachable one."""
 
 FAILED_AGAIN_S = 0.1
-"""The least seconds between attempts while no broker can be reached."""
+"""The minimum seconds between attempts to connect while no broker can be reached."""
 
 VERSIONS_KEPT_S = 60.0
-"""Seconds for which a broker's API versions are cached; closing of a connection by the broker ends it
-earlier."""
+"""Seconds for which a broker's API versions are cached. The cached versions are dropped earlier if the
+broker closes a connection."""
 
 ROUTES_MAX = 100
-"""The most `BrokerRoutes` that are cached. Each Kafka release among the brokers needs one."""
+"""The most `BrokerRoutes` (tables of how to handle requests) that are cached. Each Kafka release among the
+brokers needs one."""
 
 SIDE = "gateway"
-"""The `purpose` argument of `AsyncClient.peer` for connections that all clients of the gateway share, to
-brokers other than a client's own."""
+"""The `purpose` argument of `AsyncClient.peer` for connections over which the gateway sends its own
+requests to further brokers. All its clients share these connections."""
 
 T = TypeVar("T")
 
@@ -104,7 +106,10 @@ class Brokers:
     # --- where brokers are ------------------------------------------------------------------------------
 
     async def follow(self, has_begun: asyncio.Event) -> None:
-        """Refresh the cluster's metadata at intervals until cancelled; set `has_begun` after the first."""
+        """Refresh the cluster's metadata at intervals until cancelled.
+
+        The first refresh sets `has_begun`.
+        """
         said = ""
         while True:
             pause_s = FOLLOW_EVERY_S
@@ -154,7 +159,7 @@ class Brokers:
     # --- connections ------------------------------------------------------------------------------------
 
     async def open(self, relay: Attachable) -> UpstreamSocket:
-        """Connect a client to the broker of its port, or to another broker if that one cannot be reached.
+        """Connect a client to the broker of its port, or to another broker if that broker is unreachable.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -182,7 +187,7 @@ class Brokers:
     async def _first(
         self, home: int | None, attempt: Callable[[Address], Awaitable[T]]
     ) -> tuple[int | None, T]:
-        """Call `attempt` for one broker after another; return (broker id, result) of the first success.
+        """Try brokers one after another with `attempt`; return (broker id, result) of the first success.
 
         Raises PenstockError.
         """
@@ -208,7 +213,7 @@ class Brokers:
         raise failure
 
     def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
-        """Return (broker id, address) of brokers to try: that of the port, then others, bootstrap servers."""
+        """Return (broker id, address) of brokers to try: the port's, then others, bootstrap servers last."""
         nodes = self._nodes.by_id
         found: list[tuple[int | None, Address]] = []
         if home is not None and (node := nodes.get(home)) is not None and not node.is_away:

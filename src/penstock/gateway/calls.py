@@ -1,4 +1,4 @@
-"""The steps that a request's generator yields to the gateway, and the ends (final outcomes) that it returns.
+"""Steps that the generator handling a request yields to the gateway, and the outcomes that it returns.
 
 `Ranges` has the API versions that a node of the cluster supports.
 """
@@ -37,7 +37,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """A step that handles the connection's next request first, if one arrives within `seconds`."""
+    """A step that waits up to `seconds` for the connection's next request, to handle that one first."""
 
     seconds: float
 
@@ -49,7 +49,7 @@ class PassedOn:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """An outcome of handling a request: neither this nor any later request of the connection is answered."""
+    """An outcome of handling a request: no response to this request or to any later one of the connection."""
 
 
 @dataclass(frozen=True, slots=True)

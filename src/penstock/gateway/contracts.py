@@ -1,4 +1,4 @@
-"""The interfaces between a relay, its two sockets, and the gateway."""
+"""The interfaces between the gateway, its relays (one for each client), and a relay's two sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pause(IntFlag):
     HELD = auto()
     """Earlier bytes from this socket have not been processed yet."""
     CLOGGED = auto()
-    """The receiver of the forwarded bytes (the broker or the client) reads too slowly."""
+    """The receiver of the bytes that are forwarded from this socket reads too slowly."""
 
 
 class Side(Protocol):
@@ -36,7 +36,7 @@ class Side(Protocol):
         """Send bytes, which the caller may overwrite after the call."""
 
     def pause(self, why: Pause) -> None:
-        """Stop reading from the socket until `go_on` is called for the same reason."""
+        """Stop reading from the socket for a reason, until `go_on` is called with that reason."""
 
     def go_on(self, why: Pause) -> None:
         """Remove one reason to pause, and resume reading if there is no other."""
@@ -89,16 +89,16 @@ class Attachable(Protocol):
         """Handle the failure to connect to any broker."""
 
     def answer_call(self, answer: Any) -> None:
-        """Process the response to a request that the gateway has sent with `RelayHost.call_node`."""
+        """Process the response to a request that was sent with `RelayHost.call_node`."""
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
-        """Process the outcome of a step that has run in a thread."""
+        """Process the result of a step that `RelayHost.in_thread` has run in a thread."""
 
     def upstream_bytes(self, data: memoryview) -> None:
         """Process bytes from the broker, in a writable buffer that the caller overwrites after the call."""
 
     def upstream_clogged(self, is_clogged: bool) -> None:
-        """Stop reading from the client while the broker reads too slowly, or resume."""
+        """Stop reading from the client while the broker reads too slowly; resume reading afterwards."""
 
     def upstream_lost(self, reason: str) -> None:
         """Handle the end of the connection to the broker."""
@@ -125,13 +125,13 @@ class RelayHost(Protocol):
 
     @property
     def has_account(self) -> bool:
-        """True if the gateway itself logs in at brokers, so that clients do not."""
+        """True if the gateway logs in at brokers with its own credentials, so that clients need none."""
 
     def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
         """Return a `Login` for a new client, or None if the gateway has no users of its own."""
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Call the function `work` after a number of seconds."""
+        """Call the function `work` on the event loop after a number of seconds."""
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
         """Return the `BrokerRoutes` for brokers with these API versions."""
@@ -162,7 +162,10 @@ class RelayHost(Protocol):
 
 
 class Due(NamedTuple):
-    """An entry in a client's queue of pending responses; `chunks` is set for the gateway's own responses."""
+    """An entry in a client's queue of responses to be sent, in the order of the requests.
+
+    `chunks` has the bytes of a response that the gateway itself made; it is None for a broker's response.
+    """
 
     kind: ResponseKind
     correlation_id: int
@@ -171,13 +174,13 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The result of handling a request: a response, None for none, or an outcome of `gateway.calls`."""
+    """The end of handling a request, with its result: a response, None, or an outcome of `gateway.calls`."""
 
     answer: Any
 
 
 def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | Ended | Exception:
-    """Resume a request's generator with the response to its last step; return its next step or its end.
+    """Pass the response of the last step to a request's generator; return its next step, or its end.
 
     An exception of the generator is returned, not raised."""
     try:

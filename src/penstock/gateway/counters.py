@@ -11,13 +11,13 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.since import API_VERSIONS_SOFTWARE_SINCE
 
 OTHERS = ("others", "")
-"""The name and version under which all further client software beyond `CLIENTS_MAX` is counted together."""
+"""The name and version for the common count of all clients beyond the first `CLIENTS_MAX` kinds."""
 
 NAME_CHARACTERS_MAX = 200
 
 
 class ClientCount(NamedTuple):
-    """One row of counts: requests and bytes of one kind of client, for one API and version.
+    """Counts of requests and bytes for one kind of client, one API and one version: a row for reports.
 
     `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), or empty. Clients
     without a software name are distinguished by `client_id`, which is empty for other clients.
@@ -34,7 +34,8 @@ class ClientCount(NamedTuple):
     request_bytes: int
     response_bytes: int
     is_spoken: bool
-    """True if the broker that was connected last supports this version, so that no translation is needed."""
+    """True if the broker that was connected last supports this version. Otherwise requests of this version
+    are translated."""
 
 
 class Counts:
@@ -63,7 +64,7 @@ class Counts:
 
 
 class Counters:
-    """The counts of all kinds of clients: by software, client id and address. A kind has one `Counts`."""
+    """The counts of all kinds of clients: a `Counts` per combination of software, client id and address."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str, str, str], Counts] = {}

@@ -151,7 +151,10 @@ The fields to check are the error code, and the count of aborted transactions (0
 
 
 def _behind_produced(frame: Data, position: int, version: int) -> int:
-    """Return the position after the topics and throttle time of a Produce response, or -1 if not plain."""
+    """Return the position after the topics and throttle time in a Produce response.
+
+    Returns -1 if the response has errors or optional fields, so that it must be decoded.
+    """
     topics = frame[position] - 1
     position += 1
     if topics > SHORT_COUNT_MAX:
@@ -176,7 +179,10 @@ def _behind_produced(frame: Data, position: int, version: int) -> int:
 
 
 def _behind_fetched(frame: Data, position: int, version: int) -> int:
-    """Return the position after the topics of a Fetch response, or -1 if it is not plain."""
+    """Return the position after the topics in a Fetch response.
+
+    Returns -1 if the response has errors or optional fields, so that it must be decoded.
+    """
     topics = frame[position + 10] - 1
     position += 11
     if topics > SHORT_COUNT_MAX:

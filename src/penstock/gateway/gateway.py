@@ -42,7 +42,7 @@ CLIENT_ID = "penstock-gateway"
 
 
 class GatewayPort(NamedTuple):
-    """A broker of the cluster, and the gateway's port for it."""
+    """The id and address of a broker in the cluster, and the gateway's port for that broker."""
 
     node_id: int
     broker: str
@@ -345,7 +345,7 @@ class _V07(NamedTuple):
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:
-    """Return the default client id of the gateway's own requests, or None if `config` sets a client id."""
+    """Return a client id for the gateway's own requests, or None if `config` already sets one."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
 

@@ -32,8 +32,8 @@ REQUEST_BYTES_MIN = 8
 """The size of the shortest request: API key, version and correlation id."""
 
 HEAD_BYTES_MAX = 128 << 10
-"""The highest possible position in bytes of the acks in a Produce request: the client id and the
-transactional id before them have less than 32 KiB each."""
+"""The highest byte position at which the acks of a Produce request can begin. Before them are the client id
+and the transactional id, of less than 32 KiB each."""
 
 
 class Incomplete(Exception):
@@ -41,7 +41,7 @@ class Incomplete(Exception):
 
 
 def client_id_of(head: Data) -> str:
-    """Return the part of a request's client id that has arrived; an empty string if nothing has arrived.
+    """Return the client id of a request, as far as it has arrived; an empty string if nothing has arrived.
 
     `head` begins with the size field. ControlledShutdown 0, which only brokers send, has no client id.
     """
@@ -111,7 +111,7 @@ SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)
 
 
 def no_request(size: int, most: int) -> DecodeError:
-    """Return the error for a connection whose next four bytes are not a valid request size."""
+    """Return an error which says that the next four bytes of a connection are no valid request size."""
     if size >> 16 == TLS_RECORD:
         return DecodeError(
             "it begins with TLS, and the gateway takes clients without TLS only (see --tls-cert)"
@@ -120,7 +120,7 @@ def no_request(size: int, most: int) -> DecodeError:
 
 
 def check_short(head: Data, least: int, most: int) -> None:
-    """Check the size field of a frame of which only the beginning has arrived.
+    """Check the size field of a frame from which only the first bytes have arrived.
 
     Raises:
         DecodeError: the size is below `least` or above `most`.

@@ -18,17 +18,18 @@ DECODED_FETCH_BYTES = 64 << 10
 requires decoding. In larger responses the addresses are hidden while the bytes are forwarded."""
 
 DUE_MAX = 1000
-"""The most pending requests of a connection. While this many await responses, no further requests are read.
+"""The most requests of a connection that may await responses. At this number, the gateway stops reading
+requests.
 """
 
 NODES_MAX = 1000
 """The most brokers that get ports, if the `ports` argument of `Gateway` gives no range."""
 
 CLIENTS_MAX = 1000
-"""The most kinds of client software that are counted separately; further ones are counted together."""
+"""The most kinds of clients (by software) that are counted separately; all others are counted together."""
 
 ANSWERS_BYTES_MAX = 1 << 20
-"""The largest total size, in bytes, of cached responses whose addresses have been replaced."""
+"""The largest total size, in bytes, of the cache of responses in which broker addresses are replaced."""
 
 TOKEN_BYTES_MAX = 512 << 10
 """The largest raw SASL token, in bytes, as in Apache Kafka (`sasl.server.max.receive.size`)."""

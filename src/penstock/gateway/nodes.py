@@ -30,7 +30,8 @@ class GatewayNode:
         self.is_away = False
         """True if the last attempt to reach the broker failed; the gateway then retries in the background."""
         self.seen = 0
-        """The value of a counter when a response last contained this broker, to find the oldest broker."""
+        """A sequence number: the higher, the more recently a response contained this broker. The broker
+        with the lowest number loses its port first."""
 
 
 class NodeAddress(NamedTuple):
@@ -42,7 +43,7 @@ class NodeAddress(NamedTuple):
 
 
 class MovedAnswers:
-    """A cache of responses in which addresses are replaced. It is cleared when a broker's address changes.
+    """A cache of responses in which broker addresses are replaced; cleared when an address changes.
 
     Clients request Metadata often, and mostly get the same response. When the cache exceeds
     `ANSWERS_BYTES_MAX` bytes, all entries are dropped.
@@ -62,7 +63,7 @@ class MovedAnswers:
         return self._moved.get((code, host, rest))
 
     def keep(self, code: int, host: str, rest: bytes, moved: bytes) -> None:
-        """Add to the cache an original response, and the same response with replaced addresses."""
+        """Add to the cache an original response, and its copy with replaced addresses."""
         size = len(rest) + len(moved)
         if self._size + size > ANSWERS_BYTES_MAX:
             self.clear()
@@ -122,8 +123,8 @@ class Nodes:
     def _open(self, node_id: int) -> int | None:
         """Open a port for a new broker, and return it, or None if no port is left.
 
-        If there are too many brokers, the unreachable broker that responses have not named for the longest
-        time loses its port.
+        If there are too many brokers, a port is taken from an unreachable broker: the one that responses have
+        not contained for the longest time.
         """
         most = len(self._ports) or NODES_MAX
         if len(self.by_id) >= most:

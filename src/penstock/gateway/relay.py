@@ -79,7 +79,7 @@ class Relay:
         self.upstream: Upstream | None = None
         self.is_closed = False
         self.is_logged_in = False
-        """True if the client has logged in at its broker: the connection then cannot be replaced."""
+        """True if the client has logged in at its broker; the relay then cannot connect to another broker."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
@@ -123,7 +123,7 @@ class Relay:
 
     @property
     def is_stuck(self) -> bool:
-        """True if the gateway waits only for the client: nothing is pending, or the client does not read."""
+        """True if nothing is to be done for the client, or it does not read: such connections can be idle."""
         owes = self._due or self._job or self._response_left or self._is_attaching
         return self._client_is_clogged or self._is_silent or not owes
 
@@ -194,7 +194,8 @@ class Relay:
     def _begin(self, data: memoryview, position: int, end: int, run: int) -> int:
         """Begin to process the request at `position`; return 0, or -1 if the request has to wait.
 
-        Forward `data[run:position]` before a request is collected instead of forwarded.
+        `data[run:position]` are bytes not yet forwarded. They are forwarded first if this request is
+        collected.
         """
         request_bytes_max = self._host.limits.request_bytes_max
         begun = self._logins.begin(data, position, end, needs_routes=not self._absent)
@@ -256,7 +257,7 @@ class Relay:
         return 0
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
-        """Begin to forward a raw SASL token; return None if it is a request, -1 if more bytes are needed."""
+        """Begin to forward a raw SASL token; return None for a Kafka request, -1 if bytes are missing."""
         if end - position < 4:
             return -1
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
@@ -324,7 +325,7 @@ class Relay:
     # --- requests that are not passed on ----------------------------------------------------------------
 
     def _take_whole(self, frame: bytearray) -> None:
-        """Process a collected request, including its size field."""
+        """Process a request that has been collected completely, including its size field."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
         if self._logins.takes(int.from_bytes(body[:2], "big")):
@@ -411,13 +412,13 @@ class Relay:
             self.go_on()
 
     def _unpark(self, job: RelayJob) -> None:
-        """Continue with a request that has waited for the next request to be handled first (`Overtaken`)."""
+        """Continue a request that was held back (`Overtaken`), so that the next request is handled first."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
 
     def _pass_whole(self, job: RelayJob) -> None:
-        """Forward a request that was collected for hooks, which have not changed it."""
+        """Forward a request unchanged that was collected for hooks, since no hook has changed it."""
         assert job.frame is not None
         upstream = self.upstream
         if upstream is None:
@@ -441,7 +442,7 @@ class Relay:
             self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
-        """Resume the generator of the current job with a response, and execute its next step or outcome.
+        """Pass a response to the generator of the current job, and execute its next step or outcome.
 
         `size` is the size of the frame to process: a large one is processed in a thread.
         """
@@ -455,7 +456,7 @@ class Relay:
             answer = None
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
-        """Execute the step or outcome that a generator has returned in a separate thread."""
+        """Execute the step or outcome that the job's generator has returned in a separate thread."""
         job, self._worker = self._worker, None
         assert job is not None
         if self.is_closed:
@@ -470,7 +471,7 @@ class Relay:
         self.go_on()
 
     def _settle(self, job: RelayJob, outcome: Any) -> bool:
-        """Execute a step or outcome of a job; return True if the next step can follow at once."""
+        """Execute a step or outcome of a job; return True if the job can continue without waiting."""
         if isinstance(outcome, NodeCall):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
@@ -592,7 +593,7 @@ class Relay:
         self.go_on()
 
     def unreachable(self, error: PenstockError) -> None:
-        """Answer the waiting requests with errors, because no broker can be reached."""
+        """Answer the waiting requests with errors, because the gateway cannot connect to any broker."""
         self._is_attaching = False
         if self.is_closed:
             return
@@ -699,7 +700,7 @@ class Relay:
                 self._client.send(chunk)
 
     def _begin_response(self, data: memoryview, position: int, end: int) -> None:
-        """Begin to process the response at `position`: check its correlation id, and select the treatment."""
+        """Begin to process the response at `position`: check its correlation id, decide how to handle it."""
         if not self._due:
             raise DecodeError(f"{end - position} bytes have come while no request was in flight")
         due = self._due[0]
@@ -762,13 +763,13 @@ class Relay:
     # --- clogged sockets, and the end -------------------------------------------------------------------
 
     def client_clogged(self, is_clogged: bool) -> None:
-        """Stop reading from the broker while the client reads too slowly, or resume."""
+        """Stop reading from the broker while the client reads too slowly; resume reading afterwards."""
         self._client_is_clogged = is_clogged
         if self.upstream is not None:
             (self.upstream.pause if is_clogged else self.upstream.go_on)(Pause.CLOGGED)
 
     def upstream_clogged(self, is_clogged: bool) -> None:
-        """Stop reading from the client while the broker reads too slowly, or resume."""
+        """Stop reading from the client while the broker reads too slowly; resume reading afterwards."""
         (self._client.pause if is_clogged else self._client.go_on)(Pause.CLOGGED)
 
     def close(self, reason: str, level: int = logging.INFO) -> None:

@@ -1,4 +1,4 @@
-"""Routes: the treatment of a request by its API and version: forward, translate, answer or refuse it."""
+"""Routes: how a request of an API and version is handled: forwarded, translated, answered or refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class BrokerRoutes:
         )  # clients without ApiVersions ask in versions that they were not offered
 
     def kind_of(self, code: int, data: memoryview, position: int) -> ResponseKind | None:
-        """Return the treatment of the response to a forwarded request, or None if there will be no response.
+        """Return how the response to a forwarded request is handled, or None if there will be no response.
 
         The request begins in `data` with its size field at `position`.
 
@@ -126,7 +126,7 @@ class BrokerRoutes:
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
     ) -> None:
-        """Replace the API versions in an ApiVersions response by the versions that clients may use.
+        """Replace the API versions in a broker's ApiVersions response by those that the gateway offers.
 
         `here` is a dict of the APIs that the gateway answers itself, with their versions.
         """
@@ -139,7 +139,7 @@ class BrokerRoutes:
 def versions_response(
     routes: BrokerRoutes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
 ) -> list[bytes | bytearray | memoryview]:
-    """Encode the gateway's own ApiVersions response. `here` has the APIs that the gateway answers itself."""
+    """Encode an ApiVersions response of the gateway. `here` has the APIs that the gateway answers itself."""
     response = ApiVersionsResponse()
     routes.put_versions(response, here)
     low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
@@ -150,7 +150,10 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Limit API versions to those that the gateway can decode, others may contain addresses to replace."""
+    """Limit API versions to those that the gateway can decode.
+
+    In other versions, it could not replace brokers' addresses.
+    """
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

@@ -51,7 +51,7 @@ SWEEP_EVERY_S = 5.0
 """The longest time in seconds between searches for idle connections."""
 
 ACCOUNTS_EVERY_S = 1.0
-"""The seconds between checks whether the file of accounts has changed."""
+"""The seconds between two checks of the file of accounts for changes."""
 
 logger = logger_named("penstock.gateway")
 
@@ -93,7 +93,7 @@ class GatewayServer:
         """Total size in bytes of frames that are being decoded, and of unsent data."""
         self.clients: set[ClientSocket] = set()
         self.connections = 0
-        """The number of accepted connections, including those that are not in `clients` yet."""
+        """The number of accepted connections, including those whose client is not in `clients` yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
         self._tls = tls

@@ -107,7 +107,7 @@ class Socket:
         return True
 
     def written(self) -> None:
-        """Release the reserved bytes: all unsent bytes have been sent, or the connection has ended."""
+        """Release the memory reserved for unsent bytes, since they are sent or the connection has ended."""
         self._host.let_go(self._unsent)
         self._unsent = 0
 
@@ -339,7 +339,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self._socket = Socket(self._host, transport)
 
     def renew_after(self, seconds: float, begin: Callable[[], None]) -> None:
-        """Call `begin` after a number of seconds, if the connection is still open."""
+        """Call `begin`, which starts a re-authentication, after a number of seconds if still connected."""
         if not self._is_closed:
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 

@@ -1,4 +1,4 @@
-"""Conversion of Arrow types to and from Spark's type names, for table.json and declarations of columns."""
+"""Converts Arrow types to Spark's type names and back, for table.json and for columns that users declare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN = {
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """Return the name of an Arrow type in Spark.
+    """Return Spark's name for an Arrow type.
 
     Raises:
         ConfigError: Spark has no such type.
@@ -69,7 +69,7 @@ _NAMES = {
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`|[^\s,:<>()]+)|([,:<>()]))")
 
 DEPTH_MAX = 16
-"""The most levels of arrays, maps and structs within one another."""
+"""The maximum nesting depth of arrays, maps and structs in a declaration of columns."""
 
 
 def fields_of(text: str) -> pa.Schema:

@@ -1,8 +1,8 @@
-"""Backfill: write the records before those of a table's writer, from the broker or a log directory.
+"""Backfill: add the records before the first offset of a table's writer, from a broker or a log directory.
 
-The table of a writer that began at the end of the topic lacks the earlier records. A backfill writes these
-records under a name of its own, up to the offsets at which the writer began. The table stores the positions
-of both, so that it has each record once, even if one of the processes is killed.
+If a writer began at the end of the topic, its table lacks the earlier records. A backfill adds these records
+under a writer name of its own, up to the offsets at which the writer began. The table stores the offsets of
+both, so that each record is added once, even if one of the processes is killed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_to_text
 
 BACKFILL_SUFFIX = ".backfill"
-"""The suffix that a backfill appends to the writer's name to get the name under which it commits."""
+"""The suffix of a backfill's writer name: it is appended to the name of the writer whose earlier records
+are added."""
 
 
 class TopicBackfill:
-    """The source of a backfill from a broker: reads each partition up to its offset in `until`."""
+    """Reads the records for a backfill from a broker, each partition up to its offset in `until`."""
 
     def __init__(self, reader: TopicReader, until: Mapping[int, int]) -> None:
         self._reader = reader
@@ -39,7 +40,10 @@ class TopicBackfill:
         self.topic_id = reader.topic_id
 
     def begin(self, positions: Positions | None) -> None:
-        """Begin to read at the positions of the backfill. Raises ConfigError, as `TopicReader.begin`."""
+        """Begin to read at the offsets that the backfill has committed.
+
+        Raises ConfigError, as `TopicReader.begin`.
+        """
         known = {} if positions is None else positions.offsets
         self._done = {number for number, at in known.items() if at >= self._until.get(number, 0)}
         open_ = None
@@ -95,9 +99,10 @@ class TopicBackfill:
 
 
 class LogBackfill:
-    """Reads a topic from the log files in a broker's data directory, or in one partition's, up to `until`.
+    """Reads the records for a backfill from a topic's log files on disk, up to the offsets in `until`.
 
-    If the directory lacks the last records before `until`, a backfill from the broker has to read these.
+    The directory is a broker's data directory, or that of one partition. If it lacks the last records before
+    `until`, a backfill from the broker has to add these.
     """
 
     def __init__(
@@ -132,7 +137,7 @@ class LogBackfill:
         self.topic_id = next((uuid_to_text(each) for each in ids if each is not None), None)
 
     def begin(self, positions: Positions | None) -> None:
-        """Begin to read at the positions of the backfill.
+        """Begin to read at the offsets that the backfill has committed.
 
         Raises:
             ConfigError: the positions are of another topic, or before the first offset in the directory.

@@ -1,4 +1,4 @@
-"""The interface of every kind of lake table: a commit adds rows and stores the writer's offsets with them."""
+"""The interface of every kind of lake table: a commit adds rows, and stores the offsets that were read."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ import pyarrow as pa
 from penstock.errors import DecodeError, PenstockError
 
 FORMAT_VERSION = 1
-"""The format version of positions in tables. Positions of a newer version are refused."""
+"""The version of the text in which a table stores offsets (`Positions`). Texts of newer versions are
+refused."""
 
 FILE_BYTES = 128 << 20
 """The approximate size in bytes at which a file is completed and the next one begins."""
 
 UNCERTAIN_FILES_S = 24 * 3600.0
-"""The age in seconds from which a file that no commit names is an orphan, to be removed by upkeep."""
+"""The age in seconds from which a file that no commit contains counts as an orphan, which maintenance
+removes."""
 
 WRITE_S_MAX = UNCERTAIN_FILES_S / 2
-"""The maximum age in seconds of a file to be committed: an older one may have been removed as an orphan."""
+"""The maximum age in seconds at which a file can be committed: maintenance may have removed older ones as
+orphans."""
 
 
 class OtherWriterError(PenstockError):
@@ -31,7 +34,7 @@ class OtherWriterError(PenstockError):
 
 
 class OvertakenError(Exception):
-    """Another worker of the group committed first, with positions `found`; this one's files are kept."""
+    """Another worker of the group committed first, with positions `found`; this worker's files are kept."""
 
     def __init__(self, found: Positions | None) -> None:
         super().__init__("another worker was faster")
@@ -40,11 +43,11 @@ class OvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The positions of a writer in one topic: the next offset to read of each partition.
+    """The progress of a writer in one topic, stored in its table: the next offset to read of each partition.
 
-    `batch` counts the commits of the writer from 0. `token` identifies the attempt that made the commit, to
-    recognise a commit whose outcome was unknown. `begins` has the offset of each partition at which the
-    writer began, if this kind of table stores it here.
+    `batch` counts the commits of the writer from 0. `token` identifies an attempt to commit, so that a commit
+    whose outcome was unknown can be recognised. `begins` has the offset of each partition at which the writer
+    began, if this kind of table stores them with the positions.
     """
 
     topic: str
@@ -97,7 +100,7 @@ class Positions:
 
 
 def on_top(found: Positions | None, before: Positions, after: Positions) -> Positions | None:
-    """Return `after` merged into another worker's commit `found`; None if both have read the same partition.
+    """Return `after` merged with another worker's commit `found`; None if both have read a partition.
 
     The partitions that changed between `before` and `after` must have in `found` the offsets of `before`.
     """
@@ -115,7 +118,7 @@ def on_top(found: Positions | None, before: Positions, after: Positions) -> Posi
 
 @dataclass(slots=True)
 class Written:
-    """Totals of a writer: counts of rows, files, bytes and commits."""
+    """Totals of what a writer has committed: numbers of rows, files, bytes and commits."""
 
     rows: int = 0
     files: int = 0
@@ -132,7 +135,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class HandedFile:
-    """A file that one process has written and that another one will commit.
+    """A data file that one process has written, and that another process will add to the table by a commit.
 
     `text` describes the file; the other process passes it to `LakeTable.take_over`.
     """
@@ -145,7 +148,7 @@ class HandedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The current state of a table: a writer's positions; the count of files, bytes, rows and snapshots."""
+    """The state of a table: a writer's offsets, and the numbers of files, bytes, rows and snapshots."""
 
     positions: Positions | None
     files: int
@@ -197,7 +200,7 @@ class LakeTable(Protocol):
         """The name of the table in messages."""
 
     def positions(self) -> Positions | None:
-        """Return the positions of the writer's last commit, or None if it has committed nothing.
+        """Return the topic offsets stored in the writer's last commit, or None if it has committed nothing.
 
         Raises:
             DecodeError: the stored positions are damaged, or of a newer release.
@@ -205,8 +208,7 @@ class LakeTable(Protocol):
         """
 
     def begins(self) -> Mapping[int, int]:
-        """Return the offset of each partition at which the writer began; empty if the table does not store
-        it.
+        """Return the offset per partition at which the writer began; empty if the table does not store them.
 
         Raises as `positions`.
         """
@@ -223,7 +225,7 @@ class LakeTable(Protocol):
         """
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Buffer or write rows with the columns of `prepare`, to be committed later.
+        """Buffer or write rows, which have the columns passed to `prepare`, to be committed later.
 
         Raises:
             StorageError: the store refuses.
@@ -234,7 +236,7 @@ class LakeTable(Protocol):
         """The approximate size in bytes of the rows that are not committed yet."""
 
     def join(self, schema: pa.Schema) -> None:
-        """Prepare to write rows of `schema` into the table that another process has prepared.
+        """Prepare to write rows with columns `schema` into a table that another process has already prepared.
 
         Raises:
             ConfigError: no table can have these columns.
@@ -242,7 +244,7 @@ class LakeTable(Protocol):
         """
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files since the last commit; return their descriptions for another process.
+        """Complete the files since the last commit; return texts with which another process can commit them.
 
         Raises:
             StorageError: the store refuses.
@@ -258,8 +260,8 @@ class LakeTable(Protocol):
     def commit(self, before: Positions, after: Positions) -> Written:
         """Commit the rows since the last commit, together with the positions `after`.
 
-        `before` are the positions that the writer has read or committed last; for a writer without a commit,
-        those where it begins, with batch -1.
+        `before` are the positions of the writer's last commit; for a writer without a commit, those where it
+        begins, with batch -1.
 
         Raises:
             OtherWriterError: the positions in the table have changed meanwhile.
@@ -268,7 +270,7 @@ class LakeTable(Protocol):
         """
 
     def abandon(self) -> None:
-        """Drop the rows since the last commit, and remove their files if possible."""
+        """Drop the rows written since the last commit, and remove their files if possible."""
 
     def state(self) -> TableState:
         """Return the current state of the table. Raises as `positions`."""
@@ -284,7 +286,7 @@ class LakeTable(Protocol):
 
 
 def begun_ago(begun_s: float) -> float:
-    """Return the local `time.monotonic` reading that corresponds to a time in seconds since 1970."""
+    """Convert a time in seconds since 1970 to the corresponding reading of the local `time.monotonic`."""
     return time.monotonic() - max(0.0, time.time() - begun_s)
 
 

@@ -1,4 +1,4 @@
-"""Options of stores and catalogs from arguments and a file; the values of secrets are hidden in messages."""
+"""Options of stores and catalogs, from arguments and a file; hides secret values in messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECRET_NAMES = (
     "signature",
     "token",
 )
-"""Parts of option names whose values are hidden in messages, beside the names of Kafka's secret settings."""
+"""An option is secret if its name contains one of these texts, or is that of a secret Kafka setting."""
 
 _NAMED = "|".join(map(re.escape, SECRET_NAMES))
 _PAIR = re.compile(rf"(?i)((?:[\w.-]*(?:{_NAMED})[\w.-]*)[\"']?\s*[=:]\s*[\"']?)([^\s\"',;&<]+)")
@@ -34,13 +34,13 @@ _USER = re.compile(r"(\w[\w+.-]*://)[^/\s@]*:[^/\s@]*@")
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether the value of an option is hidden in messages."""
+    """Return True if the value of an option is hidden in messages, because it is a secret."""
     lowered = name.lower()
     return any(part in lowered for part in SECRET_NAMES) or is_secret_name(name)
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with the values of secret options and the passwords in URLs hidden."""
+    """Return a text in which the values of secret options, and passwords in URLs, are hidden."""
     return _PAIR.sub(rf"\1{HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
 
 

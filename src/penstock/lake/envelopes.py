@@ -1,4 +1,4 @@
-"""Unwrap Debezium's change events: a change becomes the row after it, a delete a record without a value."""
+"""Converts Debezium's change events to plain records: the row after the change, or no value for a delete."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 import pyarrow as pa
 
 OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
-"""A dict from Debezium's operation codes to the envelope's field with the row; None for a delete."""
+"""A dict from Debezium's operation codes to the field of the change event that has the row; None for a
+delete."""
 
 
 def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return (records whose values are rows as JSON, a dict from indices of other records to errors).
+    """Return (records with rows instead of change events, a dict from indices of other records to errors).
 
     A value is an object with ``op``, ``before`` and ``after``, or such an object under ``payload`` beside its
     schema, as Kafka Connect's converter writes it. A delete becomes a record without a value, like a

@@ -1,8 +1,8 @@
-"""Land many topics by one process, or one topic by the processes of a group, with one consumer per process.
+"""Copies many topics to tables with one process, or with the processes of a group; each has one consumer.
 
-Workers of a group write into the same tables under the same names. A commit changes the positions of only
-the partitions that its worker has read, and keeps the others in the table. The tables decide which commit is
-valid; the group only prevents workers from reading the same records.
+Workers of a group write into the same tables under the same writer names. A commit changes the stored offsets
+of only those partitions that its worker has read. The tables decide which commit is valid; the group only
+prevents workers from reading the same records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ POLL_S = 0.5
 """The longest time in seconds that one poll for records takes."""
 
 PENDING_BYTES_MAX = 1 << 30
-"""The bytes of uncommitted rows in all tables from which the largest table is committed at once."""
+"""The size in bytes of uncommitted rows, over all tables, at which the table with the most of them is
+committed at once."""
 
 
 class TopicTables(NamedTuple):
@@ -81,7 +82,7 @@ class Fleet:
 
     @property
     def landers(self) -> dict[str, Lander]:
-        """A dict from topics to landers, for the topics of which this process has partitions."""
+        """A dict from topic to `Lander`, for the topics of which this process reads partitions."""
         return dict(self._landers)
 
     @property
@@ -104,7 +105,7 @@ class Fleet:
         stopped: Callable[[], bool] = lambda: False,
         committed: Callable[[Lander], None] = lambda lander: None,
     ) -> Written:
-        """Land up to the topics' ends, or with `follow` until `stopped` returns True; return the totals.
+        """Copy records to the topics' ends, or with `follow` until `stopped` returns True; return totals.
 
         `committed` is called after each commit. In a group, partitions that another worker has taken over
         meanwhile are read again from the positions in its table.
@@ -148,7 +149,7 @@ class Fleet:
             self._guarded(lander, lambda lander=lander: lander.commit(self._committed))  # type: ignore[misc]
 
     def _guarded(self, lander: Lander, work: Callable[[], None]) -> None:
-        """Call `work` for a lander; in a group, restart the lander if another worker has committed first."""
+        """Call `work` for a lander; restart it if another worker of the group has committed first."""
         try:
             work()
         except OtherWriterError:

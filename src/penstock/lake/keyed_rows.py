@@ -1,4 +1,4 @@
-"""Reduce the rows of an upsert to the last one of each key; a row without a value is a deletion."""
+"""Rows of an upsert: keeps the last row of each key, and marks rows without a value as deletions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 DELETED_COLUMN = "_deleted"
-"""A column of booleans: true if the row deletes the row with its key. Tables do not have this column."""
+"""A temporary column of booleans, which no table has: true if a row deletes the table's row with the same
+key."""
 
 
 def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:

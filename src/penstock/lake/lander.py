@@ -1,4 +1,4 @@
-"""Land the records of a topic into a table, by commits that store the positions with the rows."""
+"""`Lander`: copies the records of a topic to a table, with commits that also store the topic's offsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMIT_EVERY_S = 60.0
 """The default for the longest time in seconds between reading a record and committing it."""
 
 PENDING_BYTES_MAX = 1 << 30
-"""The bytes of uncommitted rows from which a commit is due at once."""
+"""The size in bytes of uncommitted rows at which they are committed at once."""
 
 
 SHARED_ATTEMPTS_MAX = 20
@@ -38,7 +38,7 @@ SHARED_ATTEMPTS_MAX = 20
 
 
 class LanderSource(Protocol):
-    """A topic that a lander reads, with its offsets. Another object may poll the records for the lander."""
+    """A topic from which a lander reads. The records may be polled by the lander, or by another object."""
 
     topic_id: str | None
 
@@ -47,10 +47,10 @@ class LanderSource(Protocol):
         """The end offsets of the partitions when they were last looked up."""
 
     def begin(self, positions: Positions | None) -> None:
-        """Begin to read at the positions of a table, or at the start if `positions` is None."""
+        """Begin to read at the offsets that a table has stored, or at the start if `positions` is None."""
 
     def begins(self) -> dict[int, int]:
-        """Return the offset of each partition at which reading began, also of other workers' partitions."""
+        """Return a dict from partition, also those of other workers, to the offset where reading began."""
 
     def offsets(self) -> dict[int, int]:
         """Return the next offset to read of each partition that this process reads."""
@@ -73,7 +73,7 @@ class PolledSource(LanderSource, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LandSettings:
-    """The settings of a landing: topic, brokers, shape of rows, and how often to commit.
+    """Settings for copying a topic to a table: topic, brokers, shape of rows, and how often to commit.
 
     `commit_every_s` is the longest time, in seconds, between a record's arrival and its commit: larger values
     make larger files. `start` is the offset at which reading begins for a table without positions:
@@ -89,7 +89,7 @@ class LandSettings:
     upserts: bool = False
     """True if rows are upserted by key: the last record of a key is its row, a tombstone deletes the row."""
     unwraps: bool = False
-    """True if values are change events of Debezium, of which the row after the change is landed."""
+    """True if values are Debezium's change events; the table then gets the row after each change."""
     commit_every_s: float = COMMIT_EVERY_S
     pending_bytes_max: int = PENDING_BYTES_MAX
     config: Mapping[str, object] = field(default_factory=dict)
@@ -108,17 +108,17 @@ class _Side:
         self._has_rows = False
 
     def read_back(self) -> Positions | None:
-        """Read the positions of the last commit from the table; store and return them."""
+        """Read the positions of the last commit from the table; store them in this object and return them."""
         self.before = self.table.positions()
         return self.before
 
     def begin(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
-        """Set the positions to begin at, if the table has none."""
+        """Set the positions at which to begin if the table has no committed positions."""
         if self.before is None:
             self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1, begins=dict(offsets))
 
     def note_begin(self) -> None:
-        """Commit the start positions, without rows, if the table has no committed positions yet.
+        """Commit the positions at which reading begins, without rows, if the table has no positions yet.
 
         Raises:
             OtherWriterError: another process has begun under this name.
@@ -137,7 +137,7 @@ class _Side:
         self.before = after
 
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
-        """Write the rows from the table's position on; leave out earlier ones, which the table has."""
+        """Write the rows whose offsets the table does not have yet; drop the others."""
         assert self.before is not None
         known = self.before.offsets.get(partition, 0)
         if len(offsets) and offsets[0].as_py() < known:
@@ -149,7 +149,7 @@ class _Side:
     def commit(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
         """Commit the rows since the last commit, if there are any.
 
-        If the outcome of a commit is unknown, the table's positions decide.
+        If the outcome of a commit is unknown, the positions in the table show if it has succeeded.
 
         Raises:
             OtherWriterError: another process has committed to the table under this name.
@@ -173,7 +173,7 @@ class _Side:
         self.written.add(written)
 
     def _commit_beside_others(self, before: Positions, after: Positions) -> tuple[Written, Positions]:
-        """Commit on top of the commits of other workers of the group; return totals and positions."""
+        """Commit in addition to the commits of other workers of the group; return (totals, positions)."""
         base, target = before, after
         for _ in range(SHARED_ATTEMPTS_MAX):
             try:
@@ -198,7 +198,7 @@ class _Side:
 
 
 class Lander:
-    """Lands one topic into one table, and its dead letters (records that do not fit the table) into another.
+    """Copies one topic to a table, and its dead letters (records that do not fit) to another table.
 
     >>> with Lander(settings, table, dead) as lander:
     ...     lander.run(follow=False)
@@ -233,7 +233,7 @@ class Lander:
         self.committed_s = 0.0
         """The time of the last commit in seconds since 1970; 0 before the first one."""
         self.lag = 0
-        """The number of offsets left to read at the last commit."""
+        """The number of offsets between the last commit and the ends of the partitions, when it was made."""
         self.due: float | None = None
         """The `time.monotonic` reading when the next commit is due; None if no record waits for one."""
         self._reader = source or TopicReader(
@@ -270,11 +270,11 @@ class Lander:
 
     @property
     def _is_begun(self) -> bool:
-        """True if the start offsets are fixed: they are the earliest, or the table has committed offsets."""
+        """True if the offsets to begin at are fixed: either the earliest, or those that the table has."""
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:
-        """Return the conversion to rows if it does not depend on the first records, else None."""
+        """Return the conversion to rows if it needs no records to infer columns from, else None."""
         from penstock.registry.client import RegistryError
 
         kept = self._rows.table.schema()
@@ -312,7 +312,7 @@ class Lander:
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """The end offsets of the partitions when they were last looked up."""
+        """The end offset of each partition when it was last looked up."""
         return self._reader.ends
 
     @property
@@ -327,7 +327,7 @@ class Lander:
         stopped: Callable[[], bool] = lambda: False,
         committed: Callable[[Lander], None] = lambda lander: None,
     ) -> Written:
-        """Land up to the topic's end, or with `follow` until `stopped` returns True; return the totals.
+        """Copy records to the topic's end, or with `follow` until `stopped` returns True; return totals.
 
         `committed` is called after each commit.
 
@@ -352,12 +352,12 @@ class Lander:
         return self.written
 
     def take(self, records: pa.RecordBatch) -> None:
-        """Convert and write records of one partition, to be committed later. Raises as `run`."""
+        """Convert records of one partition to rows, and write these for the next commit. Raises as `run`."""
         self._take(records)
         self.due = self.due or time.monotonic() + self._settings.commit_every_s
 
     def is_due(self, now: float) -> bool:
-        """Return whether a commit is due at `now`, a `time.monotonic` reading."""
+        """Return True if a commit is due at `now`, a `time.monotonic` reading in seconds."""
         is_full = self._rows.table.pending_bytes >= self._settings.pending_bytes_max
         return self.due is not None and (is_full or now >= self.due)
 
@@ -411,7 +411,7 @@ class Lander:
         self._rows.write(rows, partition, records.column("offset"))
 
     def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return records whose values are the rows in change events; write other records as dead letters."""
+        """Return records with rows instead of Debezium's change events; write others as dead letters."""
         found, reasons = unwrapped(records)
         if not reasons:
             return found
@@ -425,7 +425,7 @@ class Lander:
         return found.filter(pc.invert(pc.is_in(found.column("offset"), lost.column("offset"))))
 
     def _with_keys(self, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-        """Return the records that have keys; write the others, which update no row, as dead letters."""
+        """Return the records with keys; write those without, which cannot be upserted, as dead letters."""
         lost = records.filter(records.column("key").is_null())
         reasons = pa.repeat(pa.scalar("the record has no key, and is to update a row"), lost.num_rows)
         arrays = [reasons if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]
@@ -472,6 +472,6 @@ class Lander:
 
 
 def _as_read(dead: pa.RecordBatch, read: pa.RecordBatch) -> pa.RecordBatch:
-    """Return dead letters with their values as they were read, before unwrapping."""
+    """Return dead letters with their original values, from before change events were unwrapped."""
     values = read.filter(pc.is_in(read.column("offset"), dead.column("offset"))).column("value")
     return dead.set_column(dead.schema.get_field_index("value"), "value", values)

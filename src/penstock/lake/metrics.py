@@ -1,4 +1,4 @@
-"""Write metrics of landings to a file in Prometheus' text format, for node_exporter's textfile collector."""
+"""Writes a file with the metrics of landers for the textfile collector of Prometheus' node_exporter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
 
 
 def metrics_text(landers: Sequence[Lander]) -> str:
-    """Return the metrics of landings in Prometheus' text format, as of the last commit of each lander."""
+    """Return the metrics of landers in Prometheus' text format, as of the last commit of each lander."""
     lines = []
     for name, (kind, meaning, value_of) in _FIGURES.items():
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
@@ -54,7 +54,7 @@ _FIGURES: Mapping[str, tuple[str, str, Callable[[Lander], int]]] = {
         lambda each: int(each.committed_s),
     ),
 }
-"""The metrics by name: type, help text, and a function that returns the value."""
+"""A dict from each metric's name to its type, its help text, and a function that returns its value."""
 
 
 def _labels(lander: Lander) -> str:

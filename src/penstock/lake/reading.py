@@ -1,4 +1,4 @@
-"""Read a topic as Arrow batches, from the positions in a table, and check that its id stays the same."""
+"""Reads a topic as Arrow batches from the offsets in a table; detects a recreated topic by its id."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOK_EVERY_S = 5.0
-"""The interval in seconds at which end offsets and new partitions are looked up."""
+"""The interval in seconds between look-ups of end offsets and of new partitions."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 32 << 20}
-"""Fetch sizes in bytes, which the settings of the client override."""
+"""Default fetch sizes in bytes for the consumer; the user's settings override them."""
 
 
 class TopicReader:
-    """Reads one topic by assignment, without a group.
+    """Reads one topic with assigned partitions, without a consumer group.
 
-    A position that the topic no longer has is an error, unless `takes_losses`: then reading
-    continues at the first available record.
+    Records before a position may have been removed. That is an error, unless `takes_losses` is set: then
+    reading continues at the first available record.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TopicReader:
         self._admin.close()
 
     def begin(self, positions: Positions | None) -> None:
-        """Begin to read at the positions of a table; if None, at the setting `start`.
+        """Begin to read at the offsets that a table has stored; if None, at the setting `start`.
 
         Raises:
             ConfigError: the positions are of another topic, of one that was deleted and created anew, or lie
@@ -157,7 +157,7 @@ class TopicReader:
                 raise
 
     def pause(self, partitions: Sequence[int]) -> None:
-        """Stop fetching from partitions, until the topic gets another partition."""
+        """Stop fetching from some partitions. If partitions are added to the topic, all are fetched again."""
         self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
 
     def begins(self) -> dict[int, int]:
@@ -165,7 +165,7 @@ class TopicReader:
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each partition, after the records that `poll` returned."""
+        """Return the next offset to read of each partition, after the records that `poll` returned."""
         for number in self._offsets:
             # Behind the last record there may be markers of transactions, which are read as nothing.
             position = self._consumer.position(TopicPartition(self.topic, number))

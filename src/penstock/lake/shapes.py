@@ -1,4 +1,4 @@
-"""Convert records to rows of a table: columns of their values, Kafka's own columns, and dead letters."""
+"""Converts records to rows of a table, with columns from values and from Kafka, or else to dead letters."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from penstock.registry.client import Finder
 
 KAFKA_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
-"""The record columns that a table gets by default if values are not decoded."""
+"""The columns of a table by default if values are not decoded: those of a Kafka record."""
 
 BESIDE_FIELDS = ("partition", "offset", "timestamp", "key")
-"""The record columns that a table gets by default in addition to the fields of decoded values."""
+"""The columns from the Kafka record, such as the offset, that a table has by default beside the fields of
+decoded values."""
 
 DEAD_SCHEMA = pa.schema(
     [
@@ -59,7 +60,7 @@ class ShapeSettings:
 
 
 class RowShape(Protocol):
-    """A conversion of the records of a topic to rows."""
+    """A conversion from the records of a topic to the rows of a table."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -73,7 +74,7 @@ class RowShape(Protocol):
 
 
 class _Plain:
-    """A conversion that keeps keys and values as bytes, or makes them text."""
+    """A conversion that keeps keys and values as bytes, or decodes them as text."""
 
     def __init__(self, shape: Shape, columns: Sequence[str]) -> None:
         self._shape = shape
@@ -90,7 +91,7 @@ class _Plain:
 
 
 class _Json:
-    """A conversion of values that are JSON objects: each field is a column."""
+    """A conversion of values that are JSON objects; each field becomes a column."""
 
     def __init__(self, fields: pa.Schema, columns: Sequence[str] | None) -> None:
         names = column_names_of(fields.names)
@@ -125,7 +126,7 @@ class _Json:
 
 
 class _WithErrors:
-    """A conversion by a decoder of `penstock.queries` that returns an error column beside the fields."""
+    """A conversion with a decoder of `penstock.queries`, which returns the fields and a column of errors."""
 
     def __init__(
         self, shape: Shape, error: str, columns: Sequence[str] | None, hidden: Sequence[str]
@@ -159,7 +160,7 @@ class _WithErrors:
 
 
 class _Registered(_WithErrors):
-    """A conversion by a schema in the registry, renewed when records use a newer one."""
+    """A conversion with a schema of the registry. It is renewed when records use a newer schema."""
 
     def __init__(self, topic: str, settings: ShapeSettings) -> None:
         from penstock.queries.columns.registered_values import ERROR_COLUMN, RegisteredFields
@@ -178,7 +179,7 @@ class _Registered(_WithErrors):
         self._seen: set[Any] = set()
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Return a conversion by the newest schema if records use new schema ids and it is new, else None."""
+        """Return a conversion with the newest schema if records need it, else None."""
         named = set(pc.unique(pc.binary_slice(records.column("value"), 0, 5)).to_pylist()) - self._seen
         if not named:
             return None
@@ -191,7 +192,7 @@ class _Registered(_WithErrors):
 def shape_for(
     topic: str, settings: ShapeSettings, sample: Sequence[bytes | None], kept: pa.Schema | None
 ) -> RowShape:
-    """Return the conversion of records to rows for these settings.
+    """Return the conversion from records to rows that the settings describe.
 
     `sample` are values from which JSON's fields are inferred; `kept` are the columns of an existing
     table, whose fields stay.

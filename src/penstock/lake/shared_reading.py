@@ -1,4 +1,4 @@
-"""Read several topics by one consumer, alone or as a member of a group, with one view per topic.
+"""Reads several topics with one consumer, alone or as a member of a group; each topic has a view of its own.
 
 A group only decides which worker reads which partitions. The tables have the positions to begin at, and a
 commit of a worker that has lost its partitions meanwhile is refused, or comes before those of the next owner.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SharedTopic:
-    """One topic of a `SharedReader`, with the methods that a lander uses."""
+    """One of the topics that a `SharedReader` reads, with the methods that a lander calls."""
 
     def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
         self.topic = topic
@@ -38,7 +38,7 @@ class SharedTopic:
         self._offsets: dict[int, int] = {}
 
     def begin(self, positions: Positions | None) -> None:
-        """Read the owned partitions from the positions of a table. Raises as `TopicReader.begin`."""
+        """Begin to read the owned partitions at the offsets in a table. Raises as `TopicReader.begin`."""
         if positions is not None:
             check_positions(positions, self.topic, self.topic_id)
         # A group gives partitions that were added since as well.
@@ -56,18 +56,18 @@ class SharedTopic:
         self._reader.seek(self.topic, self._offsets)
 
     def begins(self) -> dict[int, int]:
-        """Return the offset of each partition at which reading began, also of other workers' partitions."""
+        """Return a dict from partition, also those of other workers, to the offset where reading began."""
         return dict(self._begins)
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each owned partition, after the records that were read."""
+        """Return the next offset to read of each owned partition."""
         for number in self._offsets:
             position = self._reader.position(TopicPartition(self.topic, number))
             self._offsets[number] = max(self._offsets[number], position)
         return dict(self._offsets)
 
     def passed(self, partition: int, offset: int) -> None:
-        """Set the next offset of a partition, after the records before `offset` were read."""
+        """Record that a partition was read up to, not including, `offset`."""
         self._offsets[partition] = offset
 
     @property
@@ -77,11 +77,11 @@ class SharedTopic:
         return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
 
     def close(self) -> None:
-        """Do nothing: the consumer belongs to all topics."""
+        """Do nothing, because all topics share the consumer, which `SharedReader` closes."""
 
 
 class SharedReader:
-    """Reads topics by one consumer. With `group`, it reads the partitions that the group assigns to it."""
+    """Reads topics with one consumer: all their partitions, or with `group` those that the group assigns."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class SharedReader:
         left: Callable[[Sequence[TopicPartition]], None],
         lost: Callable[[Sequence[TopicPartition]], None],
     ) -> None:
-        """Start to read all partitions, or those that the group assigns.
+        """Begin to read all partitions of the topics, or in a group those that the group assigns.
 
         `taken` is called with partitions that are read from now on (within `poll` if there is a group),
         `left` before the group revokes partitions, and `lost` with partitions that other workers may read
@@ -166,7 +166,7 @@ class SharedReader:
         return {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
 
     def seek(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Continue to read partitions at these offsets."""
+        """Continue to read each of the given partitions at the given offset."""
         for partition, offset in offsets.items():
             self._consumer.seek(TopicPartition(topic, partition), offset)
 

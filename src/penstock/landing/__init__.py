@@ -1,4 +1,4 @@
-"""Landing: topics as Parquet files, with a manifest for each batch that names its files.
+"""Writes topics as Parquet files, in batches; a manifest for each batch lists its files.
 
 Workers write files under hidden names (`files`, `partitioning`). A batch is committed by one file, its
 manifest (`manifest`), after which the files get their final names (`table`); `delta` and `iceberg` add them

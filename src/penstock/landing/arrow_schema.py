@@ -14,7 +14,10 @@ PARTITION_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(
 
 
 def table_schema(file: Path, layout: TableLayout) -> pa.Schema:
-    """Return the columns in `file`, followed by the partition columns. Raises StorageError."""
+    """Return the Arrow columns of a table: those in the Parquet file `file`, then the partition columns.
+
+    Raises StorageError.
+    """
     try:
         schema = pq.read_schema(file).remove_metadata()
     except OSError as error:
@@ -26,5 +29,5 @@ def table_schema(file: Path, layout: TableLayout) -> pa.Schema:
 
 
 def partition_schema(layout: TableLayout) -> pa.Schema:
-    """Return the partition columns with their types."""
+    """Return the partition columns of a table with their Arrow types."""
     return pa.schema([(name, PARTITION_TYPES[kind]) for name, kind in layout.partition_types().items()])

@@ -1,4 +1,4 @@
-"""Add landed files to a Delta table, with the library `deltalake`, each batch once.
+"""Adds landed Parquet files to a Delta table, with the library `deltalake`; adds each batch only once.
 
 The same commit adds the files and stores the writer's name and the number of its last batch (a ``txn``
 action) in the table's log. This number shows that the table has a batch already.

@@ -17,23 +17,27 @@ NEVER_REPEATING = ("value", "headers", "offset", "timestamp", "time", "data", "e
 """Columns that never get a dictionary, because their values are large or increase from row to row."""
 
 WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
-"""Columns without minimum and maximum in the file, since readers would not skip files with them."""
+"""The names of columns without minimum and maximum in the file, since readers could not skip files with
+them."""
 
 REPEATS_ROWS = 4096
-"""The number of rows in which repetitions of values are counted."""
+"""The number of rows at the beginning of a column in which repetitions of values are counted."""
 REPEATS_LEAST = 4
-"""A column gets a dictionary if each value occurs this often on average in its first REPEATS_ROWS rows."""
+"""The least average number of occurrences of each value, in the first REPEATS_ROWS rows, for which a column
+gets a dictionary."""
 
 SAMPLED_BYTES_LEAST = 1 << 20
-"""Columns of fewer bytes are compressed without a sample, which would cost as much as it could save."""
+"""The size in bytes below which a column is compressed without trying a sample, which would cost as much as
+it could save."""
 SAMPLE_BYTES = 64 << 10
 SAMPLES = 4
 COMPRESSED_SHARE_MAX = 0.95
-"""A column is stored uncompressed if compression leaves more than this share of its sample."""
+"""The highest ratio of compressed to original size of a column's sample with which the column is
+compressed."""
 
 
 def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:
-    """Return the names of columns whose values repeat in the first of `rows`."""
+    """Return the names of columns that get a dictionary, since values repeat in the first of `rows`."""
     first = rows[0].slice(0, REPEATS_ROWS)
     return [
         name
@@ -57,7 +61,7 @@ def columns_with_statistics(names: Iterable[str]) -> list[str]:
 
 
 def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str]:
-    """Return the codec of each column by its path: `codec`, or ``none`` for incompressible data.
+    """Return a dict from a Parquet column's path to its codec: `codec`, or ``none`` for incompressible data.
 
     A sample of `rows` decides.
 
@@ -75,7 +79,7 @@ def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """Yield the paths of the Parquet columns in which an Arrow column is stored."""
+    """Yield the paths of the Parquet columns in which one Arrow column, possibly nested, is stored."""
     if pa.types.is_map(kind):
         yield f"{path}.key_value.key"
         yield from _leaves(f"{path}.key_value.value", kind.item_type)
@@ -89,7 +93,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
 
 
 def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
-    """Return whether a sample of a column's bytes, taken at several places, compresses well enough."""
+    """Return True if samples from several parts of a column's bytes compress well enough."""
     sizes = [piece.nbytes for piece in pieces]
     if sum(sizes) < SAMPLED_BYTES_LEAST:
         return True

@@ -23,10 +23,12 @@ from penstock.landing.manifest import LandedFile
 from penstock.landing.partitioning import Values, directory, split
 
 ROW_GROUP_BYTES = 32 << 20
-"""The Arrow bytes at which a row group is written: enough to compress well and to be read in parallel."""
+"""The size in bytes of Arrow data at which a row group is written: enough to compress well and to be read
+in parallel."""
 
 BUFFERED_BYTES_MAX = 64 << 20
-"""The most Arrow bytes that a task buffers for all of its files; above, the fullest buffer is written."""
+"""The most bytes of Arrow data that a task buffers for all its files. Above this size, the file with the
+largest buffer writes a row group."""
 
 FILE_BYTES = 128 << 20
 """The approximate size in bytes at which a file is completed and the next one begins."""
@@ -47,9 +49,10 @@ class FileSettings:
 
 
 class TaskFiles:
-    """Writes the files of one attempt of a task. `root` is the table, `staging` a hidden directory in it.
+    """Writes the Parquet files of one attempt of a task.
 
-    File names begin with `prefix`; no other attempt uses the same names.
+    `root` is the directory of the table, `staging` a hidden directory in it. File names begin with `prefix`,
+    which no other attempt uses.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class TaskFiles:
         self._count = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[LandedFile]:
-        """Write rows; yield the files that have reached their size.
+        """Write rows to the files of their partitions; yield the files that have reached their full size.
 
         Raises:
             StorageError: the disk is full, the directory is not writable, or another operation fails.

@@ -1,4 +1,4 @@
-"""Add landed files to an Iceberg table, with the library `pyiceberg`, each batch once.
+"""Adds landed Parquet files to an Iceberg table, with the library `pyiceberg`; adds each batch only once.
 
 The number of a writer's last batch is a property of the table, set in the same commit that adds the files;
 their snapshot has the number as well. This number shows that the table has a batch already.
@@ -19,11 +19,12 @@ ATTEMPTS_MAX = 10
 """The number of attempts to commit, when other writers of the table commit first."""
 
 PROPERTY_PREFIX = "penstock.landed."
-"""The prefix of a table property; the writer's name follows, the value is its last batch number."""
+"""The beginning of the name of a table property; the writer's name follows. The value is the number of the
+writer's last batch."""
 
 
 class IcebergRegister:
-    """Adds the files of batches to the table `name` of a catalog; the first batch creates it.
+    """Adds the files of batches to the Iceberg table `name` of a catalog; the first batch creates it.
 
     `catalog` and `properties` are the arguments of `pyiceberg.catalog.load_catalog`.
     """

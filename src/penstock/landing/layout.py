@@ -1,4 +1,4 @@
-"""The layout of a landed table, stored in the table: columns, partition columns and format of its files."""
+"""The layout of a table of landed Parquet files: its columns, partition columns and file format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ FORMAT_VERSION = 1
 FORMATS = ("parquet", "delta", "iceberg")
 
 DERIVED: Mapping[str, str] = {"date": "date", "hour": "int"}
-"""Partition columns that are computed from a record's time in UTC, and their types in Spark's spelling."""
+"""A dict from each partition column that is computed from a record's time (UTC) to its type in Spark's
+spelling."""
 
 PARTITION_TYPES = ("string", "int", "bigint", "date")
 
@@ -32,7 +33,7 @@ class TableLayout:
     time_column: str = "timestamp"
     format: str = "parquet"
     versions: tuple[tuple[str, int], ...] = ()
-    """A dict from "key" and "value" to the version of the subject whose schema has these columns."""
+    """Pairs of "key" or "value" and the version of the registry's subject from which these columns come."""
 
     def check(self) -> None:
         """Check that the partition columns can be made from the columns.
@@ -65,7 +66,7 @@ class TableLayout:
             raise ConfigError("landing.partitionBy names every column: there is nothing left for the files")
 
     def file_columns(self) -> tuple[str, ...]:
-        """Return the columns inside the files: without partition columns, except in Iceberg."""
+        """Return the columns in the table's files: those without partition columns, except in Iceberg."""
         if self.format == "iceberg":
             return tuple(name for name, _ in self.columns)
         return tuple(name for name, _ in self.columns if name not in self.partition_by)
@@ -109,7 +110,7 @@ class TableLayout:
             raise DecodeError(f"table.json is damaged: {error!r}") from None
 
     def differences(self, other: TableLayout) -> list[str]:
-        """Return a sentence for each difference between this table's layout and `other`; empty if equal."""
+        """Return a sentence for each difference between this layout and `other`; an empty list if equal."""
         mine, theirs = dict(self.columns), dict(other.columns)
         found = [
             f"column {name}: {mine.get(name, 'none')} there, {theirs.get(name, 'none')} here"
@@ -130,7 +131,7 @@ class TableLayout:
 
 
 def versioned_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object in `text`, after checking its format version; `what` names the text in errors.
+    """Parse the JSON object in `text`, and check its format version; errors call the text `what`.
 
     Raises:
         DecodeError: the text is no such object, or of a newer version.

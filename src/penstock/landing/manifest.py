@@ -1,4 +1,5 @@
-"""Manifests: the files of a batch, written once and never changed. JSON, version 1."""
+"""Manifests: each lists the files of a batch, is written once and never changes. The format is JSON,
+version 1."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class LandedFile:
     rows: int
     size_bytes: int
     partition: Mapping[str, str | None]
-    """Values of partition columns as texts; null is None."""
+    """A dict from each partition column to its value as text, or None for a null."""
 
     def to_object(self) -> dict[str, object]:
         """Return the file's entry in a manifest."""
@@ -43,7 +44,8 @@ class LandedFile:
 class Manifest:
     """The manifest of batch number `batch` of `writer`: its files, and the offset ranges read for it.
 
-    `topic_ids` are the ids of the topics in these ranges, as Kafka prints them and if known.
+    `topic_ids` maps the topics in these ranges to their ids, in the form that Kafka prints; unknown ids are
+    missing.
     """
 
     writer: str
@@ -102,7 +104,7 @@ def manifests_to_json(manifests: Sequence[Manifest]) -> str:
 
 
 def refuse_overlaps(ranges: Sequence[OffsetRange]) -> None:
-    """Check that no record was read twice for one batch.
+    """Check that the offset ranges of a batch do not overlap, so that no record is contained twice.
 
     Raises:
         ConfigError: two ranges share an offset.

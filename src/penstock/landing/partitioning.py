@@ -26,7 +26,7 @@ Values = tuple[str | None, ...]
 
 
 def split(batch: pa.RecordBatch, layout: TableLayout) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """Yield (values of the partition columns as texts, rows) of each partition; rows keep their order."""
+    """Divide rows by partition; yield (values of the partition columns as texts, rows in their order)."""
     if not layout.partition_by:
         yield (), batch
         return
@@ -53,7 +53,7 @@ def split(batch: pa.RecordBatch, layout: TableLayout) -> Iterator[tuple[Values, 
 
 
 def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.ndarray, list[str | None]]:
-    """Dictionary-encode a partition column: return (a number for each row, the text for each number)."""
+    """Dictionary-encode a partition column; return (each row's index, the list of distinct texts)."""
     if name in batch.schema.names:
         encoded = batch.column(name).dictionary_encode()
         texts = [str(value) for value in encoded.dictionary.to_pylist()]
@@ -77,7 +77,7 @@ def _date(day: int) -> str:
 
 
 def directory(partition: Mapping[str, str | None]) -> str:
-    """Return the Hive directory of a partition: ``date=2026-01-31/type=order%2Fnew``, or "".
+    """Return the directory of a partition in Hive's style: ``date=2026-01-31/type=order%2Fnew``, or "".
 
     Raises:
         EncodeError: a value is too long for the name of a directory.

@@ -43,13 +43,15 @@ from penstock.landing.manifest import (
 from penstock.model import OffsetRange
 
 HIDDEN = "_penstock"
-"""The directory of a table's own files. Readers of Parquet directories skip names that begin with ``_``."""
+"""The subdirectory for manifests and other metadata of a table. Readers of Parquet directories skip names
+that begin with ``_``."""
 
 KEPT_SINGLE = 100
-"""The number of manifests that are merged into one file, when there are twice as many."""
+"""The number of newest manifests that stay in files of their own. At twice this number, the older half is
+merged into one file."""
 
 STALE_STAGING_S = 7 * 24 * 3600
-"""Unfinished files of a writer that has ended are removed after this many seconds without a change."""
+"""The seconds without a change after which the unfinished files of a writer that has ended are removed."""
 
 WRITER_CHARACTERS_MAX = 200
 
@@ -67,7 +69,7 @@ class LandingTable:
         self.root = Path(root)
         self._hidden = self.root / HIDDEN
         self._unsynced: set[Path] = set()
-        """Directories whose new names may not be flushed to disk yet."""
+        """Directories in which files were created or renamed, and which may not be flushed to disk yet."""
 
     # -- what all files have in common
 
@@ -82,7 +84,7 @@ class LandingTable:
         return None if text is None else TableLayout.from_json(text)
 
     def require(self, layout: TableLayout) -> None:
-        """Check that rows with `layout` fit the table.
+        """Check that rows with the columns and partitions of `layout` fit the table.
 
         Raises:
             ConfigError: the table has other columns or partitions.
@@ -108,7 +110,7 @@ class LandingTable:
         return self._hidden / "staging" / checked_writer(writer) / str(batch)
 
     def discard(self, files: Iterable[LandedFile]) -> None:
-        """Remove files in staging directories that no batch will contain."""
+        """Remove files in staging directories that will not become part of any batch."""
         for file in files:
             with suppress(OSError):
                 (self.root / file.staged).unlink(missing_ok=True)
@@ -135,7 +137,7 @@ class LandingTable:
                     each.unlink()
 
     def _owed(self) -> set[str]:
-        """Return the staging directories that still have files of committed batches, to be renamed."""
+        """Return the staging directories with files of committed batches that have not been renamed yet."""
         newest = [self.newest(writer) for writer in self.writers()]
         return {
             staging_name(file)
@@ -233,7 +235,7 @@ class LandingTable:
     # -- the steps of a commit
 
     def _refuse_missing(self, files: Sequence[LandedFile]) -> None:
-        """Check that files exist with their full size, and flush their names to disk."""
+        """Check that a batch's files exist with their full size, and flush their names to disk."""
         for directory in {(self.root / file.staged).parent for file in files if staging_name(file)}:
             for each in (directory, *_between(self.root, directory)):
                 sync_directory(each)  # what is missing is named below
@@ -270,7 +272,7 @@ class LandingTable:
             register(manifest)
 
     def _fold(self, writer: str) -> None:
-        """Merge the oldest manifests into one file, so that a directory has one for each hundred batches."""
+        """Merge the oldest hundred manifests of a writer into one file, if it has two hundred single ones."""
         single = sorted(name for name in self._names(writer) if _SINGLE.fullmatch(name))
         if len(single) < 2 * KEPT_SINGLE:
             return
@@ -299,7 +301,7 @@ class LandingTable:
         return self._manifests(writer) / f"{batch:020d}.json"
 
     def _names(self, writer: str) -> list[str]:
-        """Return the names of the manifest files of a writer, without those that a merged file contains."""
+        """Return the names of a writer's manifest files, except those that a merged file replaces."""
         try:
             names = os.listdir(self._manifests(writer))
         except FileNotFoundError:
@@ -329,7 +331,10 @@ class LandingTable:
 
 
 def staging_name(file: LandedFile) -> str:
-    """Return the name of a file's staging directory (the writer's name). Raises ConfigError if none."""
+    """Return the name of the staging directory to which a file was written: the writer's name.
+
+    Raises ConfigError if the path has none.
+    """
     parts = file.staged.split("/")
     strange = {"", ".", ".."} & {*parts, *file.path.split("/")}
     if strange or len(parts) != 5 or parts[:2] != [HIDDEN, "staging"]:
@@ -362,7 +367,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _between(root: Path, directory: Path) -> Iterator[Path]:
-    """Yield the directories above `directory`, up to `root`."""
+    """Yield the parent directories of `directory` up to and including `root`."""
     while directory != root:
         directory = directory.parent
         yield directory

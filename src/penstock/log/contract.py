@@ -36,7 +36,8 @@ class DamagedLogError(StorageError):
 
 
 NEVER = (1 << 63) - 1
-"""The value of a limit that is never reached: 2^63 - 1, as in Kafka's configuration."""
+"""The value of a limit (such as a time or an offset) that is never reached: 2^63 - 1, as in Kafka's
+configuration."""
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """The maximum distance of an offset from its segment's base offset: indexes store it in 31 bits."""
@@ -52,7 +53,8 @@ class LogConfig(NamedTuple):
     segment_ms: int = 7 * 24 * 3600 * 1000
     """The age of a segment's first batch after which a new segment is begun, in ms."""
     segment_jitter_ms: int = 0
-    """The maximum ms that are subtracted from `segment_ms`, a different amount for each log and segment."""
+    """The maximum milliseconds to subtract from `segment_ms`: a different number for each log and segment,
+    so that they do not all roll at once."""
     segment_index_bytes: int = 10 << 20
     """The maximum size in bytes of each index file of a segment."""
     index_interval_bytes: int = 4096
@@ -67,7 +69,7 @@ class LogConfig(NamedTuple):
     flush_ms: int = NEVER
     """The time in ms after which unflushed data are flushed to disk."""
     compacted: bool = False
-    """True if the topic is compacted, so that offsets missing between segments are not damage."""
+    """True if the topic is compacted; offsets that are missing between segments are then normal."""
 
 
 class FileRegion:
@@ -133,7 +135,7 @@ class Slice:
         return f"Slice({self.size} bytes in {len(self.pieces)} pieces)"
 
     def to_bytes(self) -> bytes:
-        """Return all pieces joined. Raises StorageError if a file cannot be read."""
+        """Return all parts of the slice joined. Raises StorageError if a file cannot be read."""
         return b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in self.pieces)
 
 
@@ -184,19 +186,19 @@ class Segment(ABC):
         up_to_offset: int,
         at_least_one: bool,
     ) -> tuple[int, bool]:
-        """Append batches from `offset` on to `pieces`; return (size in bytes, True at the segment's end)."""
+        """Append batches from `offset` on to `pieces`; return (their bytes, True at the segment's end)."""
 
     @abstractmethod
     def entries(self, offset: int) -> Iterator[BatchEntry]:
-        """Yield the batch headers from the batch that contains `offset` on."""
+        """Yield the headers of batches, beginning with the batch that contains `offset`."""
 
     @abstractmethod
     def load(self, position: int, size: int) -> Bytes:
-        """Return `size` bytes of the segment, from `position` on."""
+        """Return `size` bytes of the segment, from the byte `position` on."""
 
     @abstractmethod
     def earlier_until(self, timestamp_ms: int) -> int:
-        """Return an offset below which all records are earlier than `timestamp_ms`, by the time index."""
+        """Return an offset such that, by the time index, all earlier records are before `timestamp_ms`."""
 
     @abstractmethod
     def truncate_to(self, offset: int) -> None:
@@ -204,7 +206,7 @@ class Segment(ABC):
 
     @abstractmethod
     def seal(self, end_offset: int) -> None:
-        """Close the segment for appends; the next segment begins with `end_offset`."""
+        """Accept no more appends. `end_offset` is the base offset of the next segment."""
 
     @abstractmethod
     def delete(self) -> None:
@@ -239,7 +241,7 @@ class Segment(ABC):
         """
 
     def complete(self, last: Segment) -> None:
-        """Seal this new segment of a compaction; it is to replace the old segments up to `last`.
+        """Seal this compacted segment, which is to replace the old segments up to `last`.
 
         Raises:
             StorageError: the segment cannot be flushed to disk.
@@ -249,7 +251,10 @@ class Segment(ABC):
 
     @property
     def oldest_ms(self) -> int:
-        """The greatest timestamp of the first append in ms, or else the time of the last append."""
+        """The time in ms from which the segment's age counts.
+
+        It is the greatest timestamp of the first append, or else the time of the last append.
+        """
         # Of a segment from an earlier run the first timestamp is known once its indexes are.
         return (
             self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
@@ -257,14 +262,14 @@ class Segment(ABC):
 
     @property
     def newest_ms(self) -> int:
-        """The greatest record timestamp in ms, or else the time of the last append; retention uses this."""
+        """The greatest record timestamp in ms, or else the time of the last append, as used by retention."""
         latest = self.max_timestamp
         return latest if latest >= 0 else self.last_append_ms
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> BatchEntry | None:
         """Return the first batch from `start_offset` on whose greatest timestamp is at least `timestamp_ms`.
 
-        None if the segment has no such batch.
+        Returns None if the segment has no such batch.
         """
         if self.max_timestamp < timestamp_ms:
             return None
@@ -275,13 +280,13 @@ class Segment(ABC):
 
 
 class SegmentSource(Protocol):
-    """A reader of the batches of a sealed segment, for any thread, even after the segment's deletion."""
+    """A reader of a sealed segment's batches. Any thread may use it, even after the segment is deleted."""
 
     def entries(self) -> Iterator[BatchEntry]:
         """Yield the headers of all batches of the segment."""
 
     def load(self, position: int, size: int) -> bytes:
-        """Return `size` bytes of the segment, from `position` on."""
+        """Return `size` bytes of the segment, from the byte `position` on."""
 
 
 class PendingFlush(Protocol):
@@ -311,16 +316,16 @@ class Log(Protocol):
     recovery_point: int
     """The offset up to which the log has been flushed to disk: a power cut does not lose records below it."""
     leader_epochs: LeaderEpochs
-    """The leader epochs of the batches, each with its first offset."""
+    """The leader epochs of the log, each with the offset at which it began."""
     config: LogConfig
-    """The present settings; `configure` changes them."""
+    """The current settings of the log; `configure` replaces them."""
     cleaned_to: int
     """The offset up to which the log is compacted."""
     is_closed: bool
     """True after a call of `close`."""
     flushes_itself: bool
-    """True if an append also makes any flush that is due; False after `leave_flushing` if flushes take
-    time."""
+    """True if an append also makes any flush that is due. False after `leave_flushing`, if flushes take
+    time; then the caller makes them."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -350,8 +355,8 @@ class Log(Protocol):
     def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[BatchEntry, Bytes] | None:
         """Return the first batch from `start_offset` on whose greatest timestamp is at least `timestamp_ms`.
 
-        Returns None if there is no such batch. `times.record_since` finds the record in the batch. If the
-        batch has no such record from `start_offset` on, a later batch may have one.
+        Returns None if there is no such batch. `times.record_since` finds the record in the batch. If all
+        such records of the batch are before `start_offset`, a later batch may have one.
         """
 
     def offset_for_timestamp(
@@ -365,7 +370,7 @@ class Log(Protocol):
         """
 
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record with the greatest timestamp, or None without one.
+        """Return (offset, timestamp) of the first record with the greatest timestamp; None if there is none.
 
         `budget` limits how many compressed bytes are unpacked to find it, as in `offset_for_timestamp`.
         """
@@ -379,7 +384,7 @@ class Log(Protocol):
         """
 
     def delete_before(self, offset: int) -> None:
-        """Raise `start_offset` to `offset`; delete the segments that lie wholly below it."""
+        """Raise `start_offset` to `offset`; delete the segments that contain only earlier offsets."""
 
     def begin_at(self, offset: int) -> None:
         """Remove all batches and leader epochs; the next record gets `offset` (at least `end_offset`).
@@ -388,7 +393,7 @@ class Log(Protocol):
         """
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
-        """Return the offset before which retention by age and size allows deletion.
+        """Return the offset before which records may be deleted by `retention.ms` and `retention.bytes`.
 
         The result is the start of a segment, or `end_offset`, and never past `up_to_offset`, the high
         watermark.
@@ -398,14 +403,14 @@ class Log(Protocol):
         """Remove every batch whose last offset is `offset` or later, and lower `end_offset` accordingly."""
 
     def entries(self, start_offset: int | None = None) -> Iterator[BatchEntry]:
-        """Yield the headers of batches from the one that contains `start_offset` on."""
+        """Yield the headers of batches, beginning with the batch that contains `start_offset`."""
 
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
-        """Yield the header of every batch of magic 2 from the one that contains `start_offset`.
+        """Yield the header of every batch of magic 2, from the batch that contains `start_offset` on.
 
-        Producer state is rebuilt from these headers. Older messages have no producers and are skipped. The
-        part of a segment after damage is skipped too, with an error in the program's log: to accept a
-        repeated batch is a smaller loss than to refuse all writes.
+        Producer state is rebuilt from these headers. Older messages have no producers and are skipped. If a
+        segment is damaged, its batches after the damage are skipped, and an error is logged: accepting a
+        duplicate batch is a smaller loss than refusing all writes.
         """
 
     def configure(self, config: LogConfig) -> None:
@@ -421,7 +426,7 @@ class Log(Protocol):
         """
 
     def leave_flushing(self) -> None:
-        """Leave flushes to the caller, unless they take no time; appends then only set `flush_is_due`."""
+        """Let appends only set `flush_is_due`, instead of flushing; no effect if flushes take no time."""
 
     @property
     def flush_is_due(self) -> bool:
@@ -440,7 +445,7 @@ class Log(Protocol):
         """
 
     def flushed(self, done: PendingFlush) -> None:
-        """Raise `recovery_point` to the offset up to which the completed flush `done` reaches."""
+        """Record that the flush `done` is completed: raise `recovery_point` to its offset."""
 
     def new_compacted(self, first: Segment) -> Segment:
         """Create an empty segment for a compaction; it will replace `first` and maybe segments after it.
@@ -450,7 +455,7 @@ class Log(Protocol):
         """
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Replace the sealed segments `old` by a compacted one; return False if some left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if some are gone from the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
@@ -465,7 +470,7 @@ class Log(Protocol):
         """
 
     def close(self) -> None:
-        """Write indexes, which make the next start faster, and close all files. Does not flush to disk."""
+        """Write the indexes, so that the next start is fast, and close all files. Do not flush to disk."""
 
     @property
     def size_bytes(self) -> int:

@@ -19,7 +19,7 @@ class LeaderEpochs:
     __slots__ = ("_save", "entries")
 
     def __init__(self, entries: Entries = (), save: Callable[[Entries], None] | None = None) -> None:
-        """Begin with `entries`, pairs of (epoch, first offset), in ascending order.
+        """Create the object with `entries`, pairs of (epoch, first offset) in ascending order.
 
         `save` is called with the new entries before each change; if it raises, the entries do not change.
         """
@@ -71,7 +71,7 @@ class LeaderEpochs:
             self._become(kept)
 
     def truncate_start(self, start_offset: int) -> None:
-        """Remove the epochs that ended by `start_offset`; the epoch at that offset now begins there."""
+        """Remove the epochs that ended by `start_offset`; let the epoch of that offset begin there."""
         entries = self.entries[:]
         if not entries or entries[0][1] >= start_offset:
             return
@@ -81,7 +81,7 @@ class LeaderEpochs:
         self._become(entries)
 
     def _become(self, entries: list[tuple[int, int]]) -> None:
-        """Save `entries`, then replace the present entries by them; if saving fails, nothing changes."""
+        """Save `entries` and use them from now on; if saving fails, nothing changes."""
         if self._save is not None:
             self._save(entries)
         self.entries = entries

@@ -1,4 +1,4 @@
-"""`SegmentedLog`: the code that logs in memory and on disk share, for a list of segments.
+"""`SegmentedLog`: a log as a list of segments; the code that logs in memory and logs on disk share.
 
 `SegmentedLog` begins a new segment when the last one is full or old, finds the segments that retention may
 delete, and finds the segment of an offset or a time. A `Segment` stores the bytes. So logs in memory and on
@@ -41,7 +41,7 @@ from penstock.records.format.batch_header import (
 logger = logger_named("penstock.log")
 
 LOOK_EVERY_MS = 1000
-"""The time after which an append checks again that its files were not moved or removed, in ms."""
+"""The interval in ms after which an append checks again that the log's files were not moved or removed."""
 
 _LENGTH_AND_EPOCH = Struct(">ii")
 
@@ -49,7 +49,7 @@ _new = object.__new__
 
 
 class _InstantFlush:
-    """The pending flush of a log in memory: `sync` does nothing."""
+    """The result of `pending_flush` for a log in memory, which needs no flush: `sync` does nothing."""
 
     __slots__ = ("up_to_offset",)
 
@@ -69,7 +69,7 @@ class SegmentedLog(ABC):
     def __init__(
         self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs, *, jitter_seed: int = 0
     ) -> None:
-        """Begin with `segments` in offset order, at least one; the last of them takes appends.
+        """Create the log with `segments` in offset order, at least one; the last of them takes appends.
 
         `jitter_seed` differs between logs, so that with `segment.jitter.ms`, they begin new segments at
         different times.
@@ -87,7 +87,7 @@ class SegmentedLog(ABC):
         self._epoch = epochs.latest
         self._unflushed_since_ms = -1
         self._looked_ms = NEVER
-        """The time of the last `check_in_place` by an append; NEVER makes the next append call it."""
+        """The time in ms when an append last called `check_in_place`; NEVER makes the next append call it."""
         self.cleaned_to = 0
         """The offset up to which the log is compacted."""
         self.is_closed = False
@@ -178,11 +178,11 @@ class SegmentedLog(ABC):
         """
 
     def look_again(self) -> None:
-        """Let the next append call `check_in_place`, even if the last check was recent."""
+        """Make the next append call `check_in_place`, even if the last check was recent."""
         self._looked_ms = NEVER
 
     def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:
-        """Append several batches, or one batch of a new leader epoch or of magic 0 or 1, entry by entry."""
+        """Append batches entry by entry: several, one of a new leader epoch, or messages of magic 0 or 1."""
         entries = list(walk_buffer(batches))
         if sum(entry.size for entry in entries) != len(batches):
             raise ValueError(f"{len(batches)} bytes that are not a number of whole batches")
@@ -196,7 +196,7 @@ class SegmentedLog(ABC):
             segment.append_many(batches, len(batches), entries, now_ms)
 
     def _make_room(self, segment: Segment, first_offset: int, last_offset: int, now_ms: int) -> Segment:
-        """Return `segment` if it is empty and large enough for the next batch, else a new segment."""
+        """Return the segment for the next batch: `segment` if empty and large enough, else a new segment."""
         if segment.size == 0 and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
             return segment
         # A segment begins where the last one ends, also behind the gaps that a compacted leader has: recovery
@@ -435,7 +435,7 @@ class SegmentedLog(ABC):
         """Create an empty segment for a compaction; it will replace `first` and maybe segments after it."""
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Replace the sealed segments `old` by a compacted one; return False if some left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if some are gone from the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
@@ -464,7 +464,7 @@ class SegmentedLog(ABC):
             segment.settle()
 
     def _remove(self, begin: int, end: int) -> None:
-        """Remove the segments from index `begin` to before `end` from the log, and delete their files.
+        """Remove the segments with indexes `begin` to `end - 1` from the log, and delete their files.
 
         Raises:
             StorageError: files cannot be removed. The segments are removed from the log nevertheless; the

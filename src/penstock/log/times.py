@@ -1,4 +1,4 @@
-"""Find the record for a timestamp in a batch that was found by its header.
+"""Finds the record for a timestamp in one batch, which its header has shown to be the right one.
 
 For a batch that cannot be read, or that exceeds a budget, the header gives the result: its first offset and
 its greatest timestamp. A consumer that begins at this offset reads the batch and gets the error, while
@@ -51,7 +51,7 @@ def record_since(
 def latest_record(
     entry: BatchEntry, batch: Bytes, start_offset: int, budget: UnpackBudget
 ) -> OffsetAndTime | None:
-    """Return a batch's first record from `start_offset` on with the greatest time, or None without one."""
+    """Return a batch's first record from `start_offset` on with the greatest time; None if there is none."""
     best: OffsetAndTime | None = None
     try:
         for found in records_of(entry, batch, budget):
@@ -63,7 +63,7 @@ def latest_record(
 
 
 def by_header(entry: BatchEntry, start_offset: int) -> OffsetAndTime:
-    """Return a batch's first offset (at least `start_offset`) and its greatest timestamp, from the header."""
+    """Return a batch's first offset (at least `start_offset`) and greatest timestamp, without its records."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 

@@ -29,7 +29,7 @@ from penstock.records.format.crc import crc32
 # base timestamp (skipped), max timestamp
 _HEADER = Struct(">qiib4xhi8xq")
 unpack_head = _HEADER.unpack_from
-"""Unpack the fields of a header: offset, length, epoch, magic, attributes, offset delta, time."""
+"""Unpack the first fields of a batch: offset, length, epoch, magic, attributes, offset delta, time."""
 
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
@@ -43,7 +43,8 @@ _ENTRY_BYTES_MIN = LENGTH_EXTRA_BYTES + _LENGTH_MIN[0]
 _ZEROS = bytes(HEAD_BYTES)
 
 FETCH_BYTES = 4096
-"""The number of bytes that a walk over a file reads at a time: the usual distance between index entries."""
+"""The number of bytes that a walk over a file reads at a time: the usual distance between entries of the
+offset index."""
 
 CHECKED_FETCH_BYTES = 1 << 20
 """The number of bytes that a walk reads at a time if it verifies checksums."""
@@ -53,7 +54,7 @@ Fetch = Callable[[int, int], bytes | memoryview]
 
 
 class BatchEntry(NamedTuple):
-    """The position and size of a batch, and the offsets, epoch and time of its header."""
+    """The position and size of a batch, with the offsets, leader epoch and time from its header."""
 
     position: int
     size: int
@@ -134,13 +135,13 @@ def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[BatchEntry]:
 
 
 def fetch_from(buffer: bytes | memoryview) -> Fetch:
-    """Return a `Fetch` over bytes in memory."""
+    """Return a `Fetch` that reads from bytes in memory."""
     view = memoryview(buffer)
     return lambda position, size: view[position : position + size]
 
 
 def fetch_file(file: FileIO) -> Fetch:
-    """Return a `Fetch` over an open file, which stays open as long as the `Fetch` exists."""
+    """Return a `Fetch` that reads from an open file. The file stays open as long as the `Fetch` exists."""
     return lambda position, size: operating_system.pread(file.fileno(), size, position)
 
 
@@ -184,7 +185,7 @@ def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[BatchEntr
 
 
 def _shifted(view: memoryview, start: int) -> Fetch:
-    """Return a `Fetch` over `view`, whose first byte is at position `start` of the segment."""
+    """Return a `Fetch` over `view`: the bytes of a segment from position `start` on, in memory."""
     return lambda position, size: view[position - start : position - start + size]
 
 

@@ -1,4 +1,4 @@
-"""The table of APIs: the name of each key, its versions, and the header version of each."""
+"""The table of Kafka's APIs: the key, name, versions and header versions of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.protocol.message import Message
 
 
 class Api:
-    """One API of the protocol. The classes `request` and `response` are imported on first use."""
+    """One API of the protocol. Its message classes `request` and `response` are imported on first use."""
 
     __slots__ = (
         "_request",
@@ -57,12 +57,12 @@ class Api:
 
     @property
     def stable_versions(self) -> tuple[int, int]:
-        """The lowest and highest version to use if unstable ones are not enabled; none if high < low."""
+        """The lowest and highest version if unstable ones are not enabled. No version if lowest > highest."""
         low, high = self.versions
         return low, high - self.latest_unstable
 
     def is_flexible(self, version: int) -> bool:
-        """Return True if a version uses compact types and tagged fields (KIP-482)."""
+        """Return True if a version of the API uses compact types and tagged fields (KIP-482)."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Encodable(Protocol):
-    """The attributes of a message class that a codec uses; `Message` implements it."""
+    """The attributes of a message class that a `Codec` needs. The base class `Message` has them."""
 
     NAME: ClassVar[str]
     VERSIONS: ClassVar[tuple[int, int]]
@@ -29,7 +29,8 @@ Decode = Callable[[Any, int], tuple[M, int]]
 class Codec(Generic[M]):
     """Encodes and decodes one message class at one version.
 
-    Each direction is compiled on its first use: a broker never writes a request.
+    The decoder and the encoder are compiled on their first use, since many programs need only one of them: a
+    broker never writes requests.
     """
 
     __slots__ = (
@@ -66,7 +67,7 @@ class Codec(Generic[M]):
         self._read_view: Decode[M] | None = None
 
     def write(self, message: M, parts: list[Any]) -> None:
-        """Append the pieces of an encoded message to `parts`: bytes, and records values unchanged.
+        """Append an encoded message to `parts` as pieces: bytes, and the unchanged values of records fields.
 
         Raises:
             EncodeError: a value does not fit its type, or the version lacks a field that is set.
@@ -92,7 +93,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def join(self, message: M, parts: list[Any]) -> list[Any]:
-        """Join the small pieces in `parts`, those that `write` appended and those before them.
+        """Join adjacent small pieces in `parts`, to which `write` has appended; return the chunks to send.
 
         Large pieces and pieces that are not bytes-like stay chunks of their own.
 
@@ -105,7 +106,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def _first_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
-        """Compile the decoder and set it as `decode`; then decode `data` with it."""
+        """Compile the decoder and store it as `decode`; then decode `data` with it."""
         if not self._is_compiled:
             self._compile_decode(type(data) is bytes)
             self._is_compiled = True
@@ -120,7 +121,7 @@ class Codec(Generic[M]):
         self.decode = self._build("decode", source, constants)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
-        """Decode from a memoryview, if the compiled decoder accepts only bytes."""
+        """Decode a message from a memoryview, for which the compiled decoder needs a second function."""
         from penstock.protocol.compiler.compile import decoder_source
 
         if self._read_view is None:
@@ -128,7 +129,7 @@ class Codec(Generic[M]):
         return self._read_view(data, position)
 
     def _first_encode(self, message: M) -> bytes:
-        """Compile the encoder and set it as `encode`; then encode `message` with it."""
+        """Compile the encoder and store it as `encode`; then encode `message` with it."""
         if self.encode == self._first_encode:
             from penstock.protocol.compiler.compile import encoder_source
 
@@ -145,7 +146,7 @@ class Codec(Generic[M]):
         return self._write(message, parts)
 
     def _build(self, name: str, source: str, constants: dict[str, Any]) -> Any:
-        """Return the function `name` that is compiled from source."""
+        """Compile Python source and return the function `name` in it."""
         from penstock.protocol.compiler.compile import build, classes_of
 
         return build(name, self.layout, source, constants, classes_of(self.message_class))
@@ -162,7 +163,7 @@ class Codec(Generic[M]):
         return self._layout
 
     def _explain(self, message: M, error: Exception) -> EncodeError:
-        """Return the error for a failed encode, with the field that caused it. Slow: only after a failure."""
+        """Return an error that names the field that could not be encoded; slow, for use after a failure."""
         from penstock.common.suggestions import short_repr
         from penstock.protocol.compiler.struct_types import struct_problem
 
@@ -186,7 +187,7 @@ def codec_for(message_class: type[M], version: int) -> Codec[M]:
 
 
 def join_chunks(parts: list[Any]) -> list[Any]:
-    """Return `parts` without empty ones, adjacent small ones joined, large ones and non-bytes unchanged."""
+    """Join adjacent small items of `parts`, and drop empty ones; keep large items and non-bytes unchanged."""
     if 0 < sum(map(len, parts)) <= CHUNK_BYTES_MIN:
         try:
             return [b"".join(parts)]

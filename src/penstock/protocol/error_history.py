@@ -26,7 +26,7 @@ HIGHEST_ERRORS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((4, 1), 133),
     ((4, 4), 136),
 )
-"""Pairs of a release and the greatest error code of that release and of later ones, up to the next pair's
+"""Pairs of a release and its highest error code, which also applies to later releases up to the next pair's
 release."""
 
 

@@ -20,7 +20,7 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpe
 from penstock.protocol.schema.loader import load_definition
 
 ERROR_CODES = ("error_code", "partition_error_code")
-"""The field names of an entry's error code; the second name is used by AddPartitionsToTxn."""
+"""The names that an error code field can have; AddPartitionsToTxn uses the second one in its entries."""
 
 PARTITION_FIELDS = frozenset(
     ("index", "partition", "partition_id", "partition_index", "partition_indexes", "partitions")
@@ -44,7 +44,8 @@ _ON_FAILURE: dict[str, object] = {
     "node_id": -1,
     "port": -1,
 }
-"""Values, other than the defaults, of a response's or entry's fields beside an error code."""
+"""The values that fields beside an error code have, such as -1 for an offset, where these are not the
+fields' defaults."""
 
 _ON_FAILURE_OF_ALL: dict[str, object] = {
     "generation_id": -1,
@@ -52,20 +53,22 @@ _ON_FAILURE_OF_ALL: dict[str, object] = {
     "producer_epoch": -1,
     "protocol_name": None,
 }
-"""Values of fields at the top of a response, beside the top's error code. None becomes "" in versions without
-null."""
+"""Values of further fields at the top of a response that has its error code there. None becomes "" in
+versions without null."""
 
 _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
-"""A dict from API to the list inside each request item whose items have entries in the response."""
+"""A dict from an API whose request items contain a further list to the name of that list. The items of the
+list, not the request items, have entries in the response."""
 
 _ALSO_IN_ENTRIES = (ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-"""APIs whose error responses have the error code at the top and also in each entry."""
+"""APIs whose error responses have the error code both at the top and in each entry."""
 
 _WITHOUT_ENTRIES = (ApiKey.DESCRIBE_LOG_DIRS,)
 """APIs whose response lists other items than the request: their error responses have no entries."""
 
 Maker: TypeAlias = Callable[[Any, int, "str | None"], Any]
-"""A function of a request item, an error code and an error message that returns a part of a response."""
+"""A function that builds a part of an error response from a request item, an error code and an error
+message."""
 
 
 @cache
@@ -75,7 +78,7 @@ def definition_of(name: str) -> Definition:
 
 
 def fields_at(spec: StructSpec, version: int) -> Iterator[FieldSpec]:
-    """Yield the fields that a struct has at a version."""
+    """Yield the fields that a struct has in a version of its message."""
     return (field for field in spec.fields if version in field.versions)
 
 
@@ -172,7 +175,7 @@ class ResponseParts:
         self._classes = importlib.import_module(api.response.__module__)
 
     def any_item(self, spec: StructSpec) -> Maker:
-        """Return a function that builds an entry from an item of any class."""
+        """Return a function that builds an entry from a request item: a name, a number or any struct."""
         makers: dict[type, Maker] = {}
 
         def make(item: Any, code: int, message: str | None) -> Any:
@@ -184,17 +187,20 @@ class ResponseParts:
         return make
 
     def entry(self, spec: StructSpec, item: type) -> Maker:
-        """Return a function that builds an entry from a name, a number, or a struct of the request."""
+        """Return a function that builds an entry from request items of class `item`, such as names."""
         if not issubclass(item, Struct):
             return self._scalar(spec, "string" if issubclass(item, str) else "int")
         return self.struct(spec, self.request.structs[item.__name__])
 
     def top(self, *, repeats: bool = False) -> Maker:
-        """Return a function that builds a response without entries; `repeats` copies request fields."""
+        """Return a function that builds a response without entries.
+
+        With `repeats`, fields of the request that the response has too are copied.
+        """
         return self.struct(self.response.root, self.request.root if repeats else None, is_top=True)
 
     def struct(self, spec: StructSpec, asked: StructSpec | None, *, is_top: bool = False) -> Maker:
-        """Return a function that builds the struct `spec` and copies the fields shared with `asked`."""
+        """Return a function that builds the struct `spec`, and copies the fields that `asked` has too."""
         codes, has_message, constants = self._fixed(spec, is_top=is_top)
         copied: list[tuple[str, str]] = []
         nested: list[tuple[str, str, Maker]] = []
@@ -267,7 +273,7 @@ class ResponseParts:
         return codes, has_message, constants
 
     def _source(self, field: FieldSpec, asked: StructSpec) -> str | None:
-        """Return the name of the field of the request struct `asked` that `field` repeats, or None."""
+        """Return the name of the field in the request struct `asked` whose value `field` repeats, or None."""
         scalars = [
             each
             for each in fields_at(asked, self.version)

@@ -18,4 +18,4 @@ GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 """The types of keys in FindCoordinator: a group, a transactional id, a partition of a share group."""
 
 NOT_ASKED = -(2**31)
-"""The authorized operations in the answer to a request that does not ask for them."""
+"""The value of the authorized operations in an answer if the request did not ask for these operations."""

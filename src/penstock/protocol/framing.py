@@ -41,18 +41,20 @@ _VERSIONS: dict[tuple[int, int], int] = {}
 
 _SIZE = struct.Struct(">i")
 pack_response_head = struct.Struct(">ii").pack
-"""Pack a response's beginning: the size of what follows, and a header of version 0 (the correlation id)."""
+"""Pack the beginning of a response: the size of the bytes after it, and a header of version 0, which is the
+correlation id."""
 pack_tagged_response_head = struct.Struct(">iix").pack
-"""Pack a response's beginning: the size of what follows, and a header of version 1 without tagged fields."""
+"""Pack the beginning of a response: the size of the bytes after it, and a header of version 1 without
+tagged fields."""
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 """The greatest frame in bytes that a broker accepts by default: Kafka's `socket.request.max.bytes`."""
 
 SCRATCH_BYTES = 16 << 10
-"""The size of the scratch buffer. Frames that fit share it; longer ones get a buffer of their own."""
+"""The size in bytes of a reader's scratch buffer. Longer frames get a buffer of their own."""
 
 GROWTH_START_BYTES = 64 << 10
-"""The first size of a long frame's buffer, if the buffer grows with the bytes that have arrived."""
+"""The first size in bytes of the buffer for a long frame, if the buffer grows as bytes arrive."""
 
 
 class RequestHeader:
@@ -84,7 +86,7 @@ class RequestHeader:
 
 
 class UnsupportedRequestError(UnsupportedVersionError):
-    """A request has an unknown key or version. The attributes suffice to answer ApiVersions."""
+    """A request has an unknown API key or version. The attributes suffice to answer ApiVersions."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         api = API_TABLE.get(api_key)
@@ -214,7 +216,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 
 
 def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
-    """Return the size and the header of a response whose body has `body_bytes` bytes.
+    """Return the size field and the header for a response whose body has `body_bytes` bytes.
 
     With `has_tags`, the header has version 1 and an empty section of tagged fields, else version 0.
     """
@@ -293,7 +295,7 @@ def new_buffer(size: int) -> memoryview:
 
 
 class FrameReader:
-    """Splits a stream into frames. It has a buffer of its own, and the frames belong to the caller.
+    """Splits a stream into frames, with a buffer of its own. The frames that it returns belong to the caller.
 
     `size_min` and `take` may be changed between two frames.
 
@@ -335,11 +337,13 @@ class FrameReader:
         self._grows = grows
         self._scratch = new_buffer(SCRATCH_BYTES)
         self._position = self._end = 0
-        """The range of the scratch buffer with received bytes that are not split into frames yet."""
+        """The start of the range of received bytes in the scratch buffer that are not split into frames
+        yet; `_end` is its end."""
         self._frame: memoryview | None = None
         """The buffer of a long frame that is arriving."""
         self._size = self._filled = 0
-        """The size of the long frame in bytes, and the number of its bytes that have arrived."""
+        """The size in bytes of the long frame that is arriving; `_filled` counts the bytes of it that have
+        arrived."""
 
     def get_buffer(self) -> memoryview:
         """Return a buffer to receive the next bytes into; it has room once `next_frame` has returned None."""
@@ -363,7 +367,7 @@ class FrameReader:
                 self._refuse_count(count)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next whole frame, without its size, or None until more bytes arrive.
+        """Return the next complete frame without its size field, or None if more bytes must arrive.
 
         Raises:
             FrameSizeError: the size of a frame is outside the limits. Every later call raises it again.

@@ -1,4 +1,4 @@
-"""Make message classes from a user's own definitions, from the source that `class_writer` writes."""
+"""Creates message classes from a user's own definitions, with source that `class_writer` generates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.protocol.schema.loader import read_definition
 
 
 def load_message(path: str | os.PathLike[str]) -> type[Message]:
-    """Read a definition from a file and return its message class, with structs in the class's module.
+    """Read a message definition from a file, and return a message class made from it.
 
     Raises:
         DefinitionError: the definition breaks a rule of the language.

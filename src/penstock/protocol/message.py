@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Self = TypeVar("Self", bound="MadeLate[Any]")
 
 Records: TypeAlias = Any
-"""Record batches: decoded, a memoryview; to encode, any object with a length, or a list of such objects."""
+"""The type of record batches in messages. Decoded messages have a memoryview; to encode, any object with a
+length, or a list of such objects, is accepted."""
 
 UnknownTags: TypeAlias = "dict[int, bytes] | None"
 """A dict from tag to the bytes of a tagged field that the definition does not have. They are stored when a
@@ -49,7 +50,7 @@ class Struct:
 
 
 def _values(struct: Any) -> list[tuple[str, Any]]:
-    """Return (name, value) of a struct's attributes; slots of attributes made on first use begin with "_"."""
+    """Return (name, value) of a struct's attributes, and its unknown tagged fields if it has any."""
     names = [slot.removeprefix("_") for slot in struct.__slots__]
     if struct.unknown_tags:
         names.append("unknown_tags")
@@ -57,7 +58,7 @@ def _values(struct: Any) -> list[tuple[str, Any]]:
 
 
 class MadeLate(Generic[S]):
-    """An attribute that holds a struct whose default is created on first use.
+    """A descriptor for an attribute that holds a struct; the default struct is created on first use.
 
     Most of these structs are never sent and never read, and creating them would be a quarter of the work of
     decoding a message. The slot of the attribute, whose name has a leading underscore, holds None until then.

@@ -1,4 +1,4 @@
-"""Quote values and names for generated source: each passes through one of two functions.
+"""Quotes values and names for generated source, so that no text from a definition is executed as code.
 
 A definition may come from a file of unknown origin. Its defaults and names become parts of Python source
 that is executed, so each passes one of these functions: `literal` for values, `identifier` for names.

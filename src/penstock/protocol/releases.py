@@ -16,25 +16,26 @@ from penstock.protocol.api import API_TABLE
 
 TRUNK = "trunk"
 FIRST_KRAFT = (3, 3)
-"""The first release for which brokers without ZooKeeper are the default of `Release.api_versions`."""
+"""The first release whose brokers run without ZooKeeper by default, as `Release.api_versions` assumes."""
 LAST_ZOOKEEPER = (3, 9)
 
 _ANY = 999
-"""A number larger than any number in the name of a release."""
+"""A number larger than any number in the name of a release. It replaces the ``x`` in a version such as
+``4.x``."""
 
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
 
 
 class ApiRange(NamedTuple):
-    """One API in one release: the versions that it can parse, and those in its ApiVersions response."""
+    """The versions of one API in one release: those that brokers can parse, and those in ApiVersions."""
 
     lowest: int
     highest: int
     is_latest_unstable: bool = False
     """True if the highest version is offered only if unstable versions are enabled."""
     offered: tuple[int, int] | None = None
-    """The versions in the ApiVersions response, if they differ from `lowest` and `highest`."""
+    """The versions in the ApiVersions response, if these differ from `lowest` and `highest`, else None."""
     where: str = ""
     """The nodes that offer the API: empty for every broker, else ``zookeeper``, ``kraft`` or
     ``controller``."""
@@ -51,7 +52,7 @@ class Release(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The name as numbers, for comparisons; trunk is above all others."""
+        """The release's name as numbers, for comparisons; trunk is above all other releases."""
         return _numbers(self.name)
 
     def api_versions(
@@ -134,8 +135,8 @@ RELEASES: Mapping[str, Release] = _load()
 def release(version: str) -> Release:
     """Return the release that a version belongs to: ``2.8.2`` is of 2.8, ``0.10.2.1`` of 0.10.2.
 
-    A version between two known ones, as ``0.8.3``, or after the last, belongs to the one before it;
-    ``4.x`` is the last that begins with 4.
+    A version between two known releases, such as ``0.8.3``, or after the last one, belongs to the release
+    before it. ``4.x`` is the last release that begins with 4.
 
     Raises:
         ConfigError: `version` is no version, or older than 0.8.0.

@@ -8,7 +8,8 @@ ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE = 4
 """The first version of AddPartitionsToTxn with several transactions in one request. Only brokers send it."""
 
 API_VERSIONS_CLUSTER_ID_SINCE = 5
-"""The cluster id and node id that the client expects, in ApiVersions (KIP-1242)."""
+"""The first version of ApiVersions in which clients send the cluster id and node id that they expect
+(KIP-1242)."""
 
 API_VERSIONS_SOFTWARE_SINCE = 3
 """The first version of ApiVersions that has the name and version of the client's software (KIP-511)."""
@@ -68,14 +69,14 @@ LEAVE_GROUP_MEMBERS_SINCE = 3
 """The first version of LeaveGroup with several members in one request (KIP-345)."""
 
 LIST_OFFSETS_ISOLATION_SINCE = 2
-"""The first version of ListOffsets with an isolation level (KIP-98). Brokers without it have no
+"""The first version of ListOffsets with an isolation level (KIP-98). Brokers that lack this version have no
 transactions."""
 
 LIST_OFFSETS_MAX_TIMESTAMP_SINCE = 7
 """The first version of ListOffsets that finds the record with the greatest timestamp (KIP-734)."""
 
 METADATA_CREATION_SINCE = 4
-"""Metadata can ask for a topic without creating it (KAFKA-5291)."""
+"""The first version of Metadata that can ask for a topic without creating it (KAFKA-5291)."""
 
 METADATA_TOPIC_IDS_SINCE = 12
 """The first version of Metadata that finds topics by id (KIP-516). Requests of versions 10 and 11 have the
@@ -117,7 +118,7 @@ PRODUCE_ZSTD_SINCE = 7
 """The first version of Produce that may carry records compressed with zstd (KIP-110)."""
 
 STREAMS_HEARTBEAT_TAGS_SINCE = 1
-"""The status for missing client tags in StreamsGroupHeartbeat (KIP-1071)."""
+"""The first version of StreamsGroupHeartbeat that has the status for missing client tags (KIP-1071)."""
 
 SYNC_GROUP_PROTOCOL_SINCE = 5
 """The first version of SyncGroup that has the protocol's type and name (KIP-559)."""
@@ -127,5 +128,5 @@ TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE = 5
 (KIP-890)."""
 
 TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE = 6
-"""Ids of topics in TxnOffsetCommit, instead of names, and errors for unknown groups and stale member epochs
-(KIP-1319)."""
+"""The first version of TxnOffsetCommit with topic ids instead of names, and with errors for unknown groups
+and stale member epochs (KIP-1319)."""

@@ -218,7 +218,7 @@ def sql(
 
 
 def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
-    """Return a query that continues with new records; `options` set how records become columns.
+    """Return a query that continues with new records; `options` configure the columns of topics.
 
     Raises:
         ConfigError: the query cannot be followed.

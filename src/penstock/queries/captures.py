@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.model import TopicPartition
 
 CAPTURE_BYTES_MAX = 2 << 30
-"""Largest capture that can be read: its TCP connections are reassembled in memory."""
+"""The largest capture file, in bytes, that can be read: its TCP connections are reassembled in memory."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class CaptureSource:
         return f"{self.topic or 'the records'} in {self.path}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return no ranges, because the offsets in a capture are found only by reading it."""
+        """Return an empty list, since the offset ranges of a capture are known only after reading it."""
         return []
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records that `ask` selects.
+        """Yield batches of the records that the request `ask` selects.
 
         Raises:
             OSError: the file cannot be read.
@@ -114,7 +114,7 @@ def _rows(one: CapturedBatches, columns: Sequence[str]) -> list[pa.RecordBatch]:
 
 
 def _each_once(table: pa.Table) -> pa.Table:
-    """Return the rows ordered by offset, with only the first row of each offset."""
+    """Return the rows ordered by offset, without repetitions of an offset."""
     offsets = table["offset"].to_numpy()
     _, first = np.unique(offsets, return_index=True)
     if len(first) == len(offsets) and bool((np.diff(offsets) > 0).all()):

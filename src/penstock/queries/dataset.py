@@ -62,7 +62,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def watch(self) -> Watch | None:
-        """The `Watch` to which scans report, or None."""
+        """The `Watch` to which scans report their progress, or None."""
         return self._watch
 
     def with_json(self, value_schema: pa.Schema | None, sample: Sequence[bytes | None]) -> RecordDataset:
@@ -70,7 +70,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return RecordDataset(self._source, shape_of("json", value_schema, sample, is_text=True), self._watch)
 
     def watched(self, watch: Watch) -> RecordDataset:
-        """Return this data set with scans that report to `watch`, and that end when it is stopped."""
+        """Return this data set with scans that report to `watch`, and that end when `watch` is stopped."""
         return RecordDataset(self._source, self._shape, watch)
 
     def scanner(
@@ -112,11 +112,14 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
-        """Return rows by their indices in a scan, which is read whole. Raises as `penstock.read_topic`."""
+        """Return the rows with the given numbers; reads all records. Raises as `penstock.read_topic`."""
         return self.to_table(**options).take(indices)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:
-        """Return how many rows a filter selects; reads no records if offsets suffice."""
+        """Return the number of rows that a filter selects.
+
+        If offsets suffice for the answer, no records are read.
+        """
         return self.scanner(columns=["partition"], filter=filter).count_rows()
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
@@ -133,7 +136,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """The expression ``true``, because no other condition holds for all rows of the data set."""
+        """The condition that holds for all rows of the data set: ``true``, since nothing more is known."""
         return pc.scalar(True)
 
     def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
@@ -147,7 +150,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """Return all rows sorted, as `pyarrow.Table.sort_by`."""
+        """Return a table of all rows sorted, with the arguments of `pyarrow.Table.sort_by`."""
         return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def __reduce__(self) -> Any:
@@ -163,7 +166,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of the rows that a filter selects. Raises as `penstock.read_topic`."""
+        """Yield the columns `columns` of the rows that a filter selects. Raises as `penstock.read_topic`."""
         decoded = self.decoded(columns, filter)
         for rows in self._made(self.ask(columns, filter, limit, newest), decoded):
             for part in _let_through(rows, filter):
@@ -173,7 +176,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def batches_of(
         self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of all records in the set `wanted`, and perhaps of further records.
+        """Yield the columns `columns` of all records in the set `wanted`, and perhaps of others.
 
         Raises as `penstock.read_topic`.
         """
@@ -196,7 +199,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Ask:
-        """Return the request to the source: the ranges derived from the filter, and the record columns.
+        """Return the request to the source: the records that the filter may select, and the record columns.
 
         Conditions on columns that are decoded from values do not narrow the ranges.
         """
@@ -204,7 +207,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
     def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
-        """Return the columns to decode: the requested ones, and those that the filter uses."""
+        """Return the columns that must be decoded: the requested ones, and those that the filter uses."""
         if filter is None:
             return list(columns)
         looked_at = columns_of(filter)
@@ -222,7 +225,7 @@ class FilteredDataset(RecordDataset):
         self._filter = expression
 
     def watched(self, watch: Watch) -> FilteredDataset:
-        """Return this data set with scans that report to `watch`, and that end when it is stopped."""
+        """Return this data set with scans that report to `watch`, and that end when `watch` is stopped."""
         return FilteredDataset(self._source, self._shape, watch, self._filter)
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
@@ -230,7 +233,7 @@ class FilteredDataset(RecordDataset):
         return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
 
     def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
-        """Return a scan of the rows that both filters select; see `RecordDataset.scanner`."""
+        """Return a scan of the rows that its own filter and `filter` select; see `RecordDataset.scanner`."""
         return super().scanner(columns, self._filter if filter is None else self._filter & filter, **options)
 
     def __reduce__(self) -> Any:
@@ -272,13 +275,13 @@ class RecordScanner:
         return pa.schema([self._dataset.schema.field(name) for name in self._columns])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches. Raises as `penstock.read_topic`."""
+        """Yield the rows of the scan as batches. Raises as `penstock.read_topic`."""
         if self._computed is None:
             return self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
         return iter(self.to_reader())
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the batches as a `pyarrow.RecordBatchReader`, which raises errors of Arrow."""
+        """Return a `pyarrow.RecordBatchReader` of the scan's rows, which raises errors of Arrow."""
         rows = self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
         schema = pa.schema([self._dataset.schema.field(name) for name in self._columns])
         reader = pa.RecordBatchReader.from_batches(schema, rows)
@@ -287,7 +290,7 @@ class RecordScanner:
         return ds.Scanner.from_batches(reader, columns=dict(self._computed)).to_reader()
 
     def to_table(self) -> pa.Table:
-        """Return all rows. Raises as `penstock.read_topic`."""
+        """Return all rows of the scan as a table. Raises as `penstock.read_topic`."""
         if self._computed is not None:
             return self.to_reader().read_all()
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
@@ -311,7 +314,7 @@ class RecordScanner:
         return pa.Table.from_batches(found, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows by their indices; reads all rows."""
+        """Return the rows with the given numbers; reads all rows."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:

@@ -13,7 +13,7 @@ COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 
 
 def records_in(reader: pa.RecordBatchReader, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the batches of a query as tables that `penstock.write_topic` accepts.
+    """Convert the batches of a query to tables of records that `penstock.write_topic` accepts.
 
     `columns` are the names of the columns in the statement; by default those of the query are used. A map of
     texts becomes headers.

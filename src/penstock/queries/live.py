@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.queries.session import SqlSession
 
 OPEN_ROWS_MAX = 5_000_000
-"""Most rows in open windows; more are an error."""
+"""The most rows that open windows may have in total; more are an error."""
 
 OPEN_BYTES_MAX = 1 << 30
 BATCH_BYTES = 1 << 20
@@ -70,7 +70,7 @@ class LiveQuery:
         self._batches = self._rows()
 
     def _needed(self, noting: NotingDataset) -> list[str]:
-        """Return the columns that the query uses, with `timestamp` if the query has windows."""
+        """Return the columns that the query uses; these include `timestamp` if the query has windows."""
         columns = list(noting.columns[0]) if noting.columns else ["partition"]
         if self._window is not None and "timestamp" not in columns:
             columns.append("timestamp")
@@ -83,7 +83,7 @@ class LiveQuery:
         return self._session.translated(lambda: next(self._batches))
 
     def close(self) -> None:
-        """End the query, also in another thread that waits for the next batch."""
+        """End the query; another thread that waits for the next batch then stops waiting."""
         if self._follower is not None:
             self._follower.stop()
         with suppress(ValueError):  # it runs in another thread, and ends by itself
@@ -144,7 +144,7 @@ class LiveQuery:
             self.late_rows += late
 
     def _window_at(self, moment: datetime) -> Any:
-        """Return the window that contains the time `moment`: the value of the query's window expression."""
+        """Return the window that contains `moment`, computed with the query's window expression."""
         micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         asked = f"select ({self._window}) from (select make_timestamptz({micros}) as timestamp)"
         return self._session.connection.sql(asked).to_arrow_table().column(0)[0]
@@ -157,7 +157,7 @@ class LiveQuery:
         yield from (batch for batch in found.to_batches() if batch.num_rows)
 
     def _places(self) -> tuple[dict[int, int], dict[TopicPartition, int]]:
-        """Return (start offset of each partition, current end offset of partitions with records to read).
+        """Return (start offset per partition, current end offset per partition that has records to read).
 
         The start offsets follow from the query's conditions on offsets and times.
         """
@@ -170,10 +170,10 @@ class LiveQuery:
 
 
 class OpenWindows:
-    """Keeps the rows of the windows that are open, and the watermark that closes windows. Does no I/O."""
+    """Holds the rows of a live query's open windows, and the watermark that closes windows. Does no I/O."""
 
     def __init__(self, ends: dict[TopicPartition, int], lateness: timedelta) -> None:
-        """Begin without rows. `lateness` is the `max_lateness` of the query.
+        """Create the object without rows. `lateness` is the `max_lateness` of the query.
 
         `ends` are the end offsets at the start of the query, of the partitions that had records to read.
         """
@@ -183,10 +183,11 @@ class OpenWindows:
         self._rows: list[pa.Table] = []
         self._count = self._bytes = 0
         self._closed_before: Any = None
-        """The start of the first open window; None before any window has been closed."""
+        """The start of the earliest open window: all windows before it are closed. None before any window
+        has been closed."""
 
     def add(self, tp: TopicPartition, rows: pa.Table) -> int:
-        """Add rows of a partition; leave out the late ones, and return their number.
+        """Add rows of a partition to their windows; leave out late rows, and return the number of these.
 
         Raises:
             ConfigError: too many rows are in open windows.
@@ -222,7 +223,7 @@ class OpenWindows:
         return max(self._greatest.values()) - self._lateness
 
     def closed(self, window: Any) -> pa.Table:
-        """Close the windows before the one that starts at `window`; remove and return their rows."""
+        """Close the windows that start before `window`; remove their rows and return them."""
         if self._closed_before is not None and window.as_py() <= self._closed_before.as_py():
             window = self._closed_before
         self._closed_before = window

@@ -1,4 +1,4 @@
-"""Read from DuckDB's plan how many rows a query takes; list the ranges that a query fetches, for EXPLAIN."""
+"""Finds in DuckDB's plan how many rows a query needs; lists the ranges that it fetches, for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 _LIMITS = ("STREAMING_LIMIT", "LIMIT")
 _SCAN = "PYTHON_ARROW_SCAN"
 _SCAN_INFO = {"Function", "Projections", "Estimated Cardinality", "Text"}
-"""The keys that a scan without a filter has in DuckDB's plan; a scan with other keys is not shortened."""
+"""The keys that a scan without a filter may have in DuckDB's plan. A scan with other keys may have a
+filter, so all its rows are read."""
 
 ROWS_MAX = 1_000_000
-"""Largest LIMIT that is passed to a scan. With a larger one, DuckDB ends the scan when it has enough rows."""
+"""The largest LIMIT that is passed to a scan. With a larger one, the scan continues until DuckDB has enough
+rows and ends it."""
 
 
 class Rows(NamedTuple):
-    """The rows of a table that a query needs: the first `limit`, the `newest` of each partition, or all."""
+    """The rows of a table that a query needs: the first `limit`, the last `newest` per partition, or all."""
 
     limit: int | None = None
     newest: int | None = None
@@ -37,7 +39,7 @@ ALL_ROWS = Rows()
 
 
 def rows_taken(plan_json: str) -> Rows:
-    """Return the rows that a plan needs: the first n if it is a LIMIT over one unfiltered scan, else all.
+    """Return the rows that a plan needs: the first n for a LIMIT n over one unfiltered scan, else all.
 
     `plan_json` is DuckDB's plan; one of an unknown form needs all rows.
     """
@@ -66,14 +68,14 @@ def _is_plain_scan(node: dict[str, Any]) -> bool:
 
 
 class NotingDataset(RecordDataset):
-    """A data set without rows. It stores the requests of scans, to learn what a query would fetch."""
+    """A data set without rows that records the requests of scans, to find out what a query would fetch."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows = ALL_ROWS) -> None:
         super().__init__(dataset.source, dataset.shape)
         self._rows = rows
         self.asks: list[Ask] = []
         self.columns: list[list[str]] = []
-        """The columns of each scan, with those that its filter looks at."""
+        """The columns of each scan, including those that its filter uses."""
 
     def batches(
         self,
@@ -82,14 +84,14 @@ class NotingDataset(RecordDataset):
         limit: int | None = None,
         newest: int | None = None,
     ) -> Any:
-        """Store the request in `asks` and `columns`, and return no batches."""
+        """Record the request in `asks` and `columns`, and return no batches."""
         self.columns.append(self.decoded(columns, filter))
         self.asks.append(self.ask(columns, filter, self._rows.limit, self._rows.newest))
         return iter(())
 
 
 def fetch_table(noted: Mapping[str, NotingDataset], sizes: Mapping[TopicPartition, int]) -> pa.Table:
-    """Return the ranges that a query would fetch: one row for each range of each scan of a table.
+    """Return a table of the offset ranges that a query would fetch, with a row for each range of each scan.
 
     `sizes` are the sizes of whole partitions in bytes, as far as brokers report them. Raises as
     `penstock.read_topic`.
@@ -151,7 +153,7 @@ def _reading(
 
 
 def cut(ranges: Sequence[OffsetRange], ask: Ask) -> list[OffsetRange]:
-    """Shorten `ranges` to the offsets that are enough for the limit of `ask` if each offset has a record."""
+    """Shorten `ranges` to the offsets that the limit of `ask` needs, if each offset has a record."""
     if ask.newest is not None:
         return [one._replace(start=max(one.start, one.end - ask.newest)) for one in ranges]
     if ask.limit is None:
@@ -179,7 +181,7 @@ def _row(name: str, note: str, columns: str | None = None) -> dict[str, Any]:
 
 
 def partition_sizes(config: Mapping[str, object], servers: Any) -> dict[TopicPartition, int]:
-    """Return the sizes of partitions in bytes, from those brokers that report them."""
+    """Return a dict from partition to its size in bytes, for brokers that report sizes."""
     from penstock.client import Admin
 
     sizes: dict[TopicPartition, int] = {}

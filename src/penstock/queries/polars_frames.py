@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 OPERATORS = {"Eq": "==", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 UNITS = {"Nanoseconds": 1_000, "Microseconds": 1, "Milliseconds": -1_000}
-"""A dict from Polars' time units to units per microsecond, or -n if one unit is n microseconds."""
+"""A dict from Polars' time units to their number in a microsecond; -n means that one unit has n
+microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = object()
@@ -102,7 +103,7 @@ def _source(dataset: RecordDataset) -> Callable[..., Iterator[pl.DataFrame]]:
 
 
 def wanted_by(predicate: pl.Expr) -> Wanted:
-    """Return a superset of the records that a predicate selects; `EVERYTHING` if its form is unknown."""
+    """Return a set with all records that a predicate may select; `EVERYTHING` if its form is unknown."""
     import warnings
 
     try:

@@ -1,4 +1,4 @@
-"""A progress line for a query: the number of records that are fetched, and of those that are needed."""
+"""A progress line for a query: the number of records fetched so far, and of the records needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class QueryProgress:
         self._watch: Watch | None = None
 
     def update(self, watch: Watch) -> None:
-        """Update the line with the counts of `watch`."""
+        """Show the current counts of `watch` in the progress line."""
         if not self._line.is_wanted:
             return
         with self._lock:
@@ -29,7 +29,7 @@ class QueryProgress:
             self._records, self._bytes = watch.records, watch.wire_bytes
 
     def end(self) -> None:
-        """Remove the line."""
+        """Remove the progress line from the terminal."""
         with self._lock:
             self._line.__exit__(None, None, None)
             self._line.is_wanted = False

@@ -49,7 +49,7 @@ SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
 RESULT_ROWS = 1 << 16
 RECORD_COLUMNS = frozenset(name.lower() for name in COLUMN_NAMES)
 TABLES_MAX = 200
-"""Most tables that one statement may name."""
+"""The maximum number of tables that one statement may name."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class SqlSession:
         self._options = options
         self._on_progress = on_progress
         self._topics: dict[str, RecordDataset] = {}
-        """Cached data sets with the columns of a topic's values, by the table's name in statements."""
+        """A cache: a dict from a table's name in statements to the topic's data set, with columns for
+        fields of values."""
         self._registered: set[str] = set()
         """Names of the topics that are currently registered as tables in DuckDB."""
         self._names: list[str] | None = None
@@ -136,7 +137,7 @@ class SqlSession:
     # -- statements
 
     def statements(self, text: str) -> list[str]:
-        """Return the statements in a text.
+        """Return the SQL statements in a text, one by one.
 
         Raises:
             ConfigError: the text is no SQL, or holds no statement.
@@ -209,7 +210,7 @@ class SqlSession:
             raise
 
     def translated(self, work: Callable[[], T]) -> T:
-        """Call `work` and return its result; raise DuckDB's errors as errors of this package."""
+        """Call `work` and return its result; convert DuckDB's errors to errors of this package."""
         try:
             return work()
         except PenstockError:
@@ -290,7 +291,7 @@ class SqlSession:
         return datasets
 
     def _like_views(self, tree: Any) -> set[str]:
-        """Return the topics in a query whose names are also internal views of DuckDB, such as ``pg_class``.
+        """Return the topics in a query that are named like an internal view of DuckDB, as ``pg_class``.
 
         DuckDB does not report these as missing tables.
         """
@@ -317,7 +318,7 @@ class SqlSession:
             return {"error": True}
 
     def _retried(self, work: Callable[[], T]) -> T:
-        """Call `work` again after registering each topic that DuckDB does not find; return its result."""
+        """Call `work`; if DuckDB does not find a topic, register the topic and call `work` again."""
         for _ in range(TABLES_MAX):
             try:
                 return work()
@@ -338,7 +339,7 @@ class SqlSession:
         return ConfigError(f"there is no table {name!r}{where}{hint}")
 
     def put(self, name: str, dataset: object) -> None:
-        """Register a table in DuckDB under `name`, replacing one of that name."""
+        """Register a table in DuckDB under `name`; replace an earlier table of that name."""
         with suppress(self._duckdb.Error):
             self._connection.unregister(name)
         self._connection.register(name, dataset)
@@ -368,7 +369,7 @@ class SqlSession:
         return self._connection
 
     def followed(self, query: str) -> tuple[str, RecordDataset]:
-        """Return (table name, data set) of a query's topic. Raises ConfigError unless it has exactly one."""
+        """Return (table name, data set) of the one topic in a query. Raises ConfigError for more or none."""
         try:
             datasets = self._register(query, self._tree(query))
             if not datasets:  # its tables come to light when it is bound
@@ -403,7 +404,7 @@ class SqlSession:
         return list(self._dataset(name).schema.names)
 
     def _dataset(self, name: str, *, looks_inside: bool = True) -> RecordDataset:
-        """Return the data set of a topic; with `looks_inside`, fields of its values are columns."""
+        """Return the data set of a topic. With `looks_inside`, it has columns for fields of values."""
         found = self._topics.get(name)
         if found is None:
             topic = self._topic_of(name)
@@ -458,7 +459,7 @@ class SqlSession:
         return registered_format(topic, options.registry) or "auto"
 
     def _client_config(self) -> dict[str, Any]:
-        """Return the caller's settings that apply to every client: security and connections."""
+        """Return those of the caller's settings that every client accepts: security and connections."""
         from penstock.queries.settings import shared_settings
 
         return shared_settings(self._options.config)
@@ -510,14 +511,14 @@ class SqlSession:
 
 
 class _Cut(RecordDataset):
-    """A data set that yields only the first or newest rows, because the query needs no others."""
+    """A data set that yields only the first or only the newest rows, if the query needs no others."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows) -> None:
         super().__init__(dataset.source, dataset.shape, dataset.watch)
         self._rows = rows
 
     def batches(self, columns: Any, filter: Any, limit: Any = None, newest: Any = None) -> Any:
-        """Yield batches up to the number of rows; all rows if DuckDB passes a filter after all."""
+        """Yield batches until the needed rows are read; yield all rows if DuckDB passes a filter."""
         rows = self._rows if filter is None else Rows()
         return super().batches(columns, filter, rows.limit, rows.newest)
 

@@ -1,4 +1,4 @@
-"""The settings of a consumer that other clients take as well."""
+"""The consumer's settings that other clients (producer, admin) accept as well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 
 
 def shared_settings(config: Mapping[str, object] | None) -> dict[str, Any]:
-    """Return the settings in `config` that every client takes: security, addresses, timeouts."""
+    """Return the settings in `config` that every client accepts: security, addresses, timeouts."""
     found: dict[str, Any] = {}
     for name, value in (config or {}).items():
         try:

@@ -30,20 +30,24 @@ if TYPE_CHECKING:
 SMALL_FETCH_BYTES = 64 << 10
 LIKELY_RECORD_BYTES = 1 << 10
 SYNTHETIC_ROWS = 1 << 16
-"""Rows per batch if the columns are generated from offsets, without reading records."""
+"""The rows per batch if all columns are generated from offset ranges, without reading records."""
 
 PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
-"""The columns that can be generated from offset ranges if each offset has a record."""
+"""The columns that can be generated from offset ranges alone, without reading records, if each offset has a
+record."""
 
 
 class Ask(NamedTuple):
-    """A request to a source: the records and columns. `limit` and `newest` exclude a filter."""
+    """A request from a query to a source: the set of records to read, and the columns.
+
+    A request with `limit` or `newest` has no filter.
+    """
 
     wanted: Wanted
     columns: tuple[str, ...]
     limit: int | None = None
     newest: int | None = None
-    """The number of newest records of each partition that are enough; None means that all are needed."""
+    """The number of newest records of each partition that the query needs at least; None if it needs all."""
 
 
 class Source(Protocol):
@@ -68,7 +72,8 @@ class TopicSource:
     config: ConsumerConfig
     isolation: str = "read_uncommitted"
     max_lateness_ms: int | None = None
-    """The most by which a record is older than an earlier one of its partition; None if unknown."""
+    """The most milliseconds by which a record may be older than an earlier record of its partition; None if
+    unknown."""
     key_partitioner: Partitioner | None = None
     is_dense: bool = False
     """True if the caller promises that each offset has a record: no compaction and no transactions, ever."""
@@ -121,7 +126,7 @@ class TopicSource:
     async def _at_time(
         self, client: AsyncClient, tps: Sequence[TopicPartition], time_ms: int
     ) -> dict[TopicPartition, int | None]:
-        """Return each partition's first offset with a record at `time_ms` or later, or None if there is none.
+        """Return the first offset per partition with a record at `time_ms` or later, or None without one.
 
         Every record before that offset is older. The result is empty for brokers before 0.10.1, which cannot
         look up times.
@@ -143,7 +148,10 @@ class TopicSource:
         return chosen
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records that `ask` selects. Raises as `penstock.read_topic`; StoppedError on a stop."""
+        """Yield the records that `ask` selects.
+
+        Raises as `penstock.read_topic`, and StoppedError if `watch` is stopped.
+        """
         wanted = on_topic(ask.wanted, self.topic)
         if wanted.is_nothing or ask.limit == 0 or ask.newest == 0:
             return
@@ -164,7 +172,7 @@ class TopicSource:
 
 @dataclass
 class _Fetching:
-    """One read of a topic: fetches and decodes offset ranges, step by step if a limit is set."""
+    """One read of a topic: fetches and decodes the records in offset ranges, in steps if there is a limit."""
 
     source: TopicSource
     client: AsyncClient
@@ -291,7 +299,7 @@ def _fetch_size(records: int) -> int:
 def _known_rows(
     ranges: Iterable[OffsetRange], ask: Ask, watch: Watch
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield generated rows, without fetching, for ranges in which each offset has a record."""
+    """Yield rows generated from offset ranges, without fetching: each offset has a record."""
     import numpy as np
     import pyarrow as pa
 
@@ -327,7 +335,7 @@ class LogSource:
         return f"{self.topic or 'the log'} in {self.directory}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return no ranges, because the ends of files are found only by reading them."""
+        """Return an empty list, since the ends of the logs are known only after reading the files."""
         return []
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
@@ -359,7 +367,7 @@ class LogSource:
                 yield batch
 
     def _there(self, wanted: Wanted) -> list[int] | None:
-        """Return the existing partitions that are in `wanted`, or None if `wanted` does not limit them."""
+        """Return the partitions in the directory that `wanted` selects, or None if `wanted` selects all."""
         if wanted.partitions is None and not wanted.partition_min and wanted.partition_end is None:
             return None
         from penstock.log.disk.data_directory import find_partitions
@@ -393,7 +401,7 @@ def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, obj
 def checked_source(
     topic: str, bootstrap_servers: str | Sequence[str], config: Mapping[str, object] | None, **known: Any
 ) -> TopicSource:
-    """Return the source for a topic. Raises ConfigError if an argument is wrong."""
+    """Return a `TopicSource` for a topic, after checking the arguments. Raises ConfigError."""
     from penstock.client.arguments import one_of, topic_name
     from penstock.client.fetch.cursors import ISOLATION_LEVELS
 

@@ -18,7 +18,7 @@ _WORDS = re.compile(
     r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | \$(\w*)\$.*?\$\1\$ | [()] | \w+""",
     re.DOTALL | re.VERBOSE,
 )
-"""Matches one token of a statement: a string, quoted name, comment, parenthesis or word."""
+"""A pattern for one token of a statement: a string, quoted name, comment, parenthesis or word."""
 _EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SHOW = re.compile(rf"{_SPACE}show{_SPACE}tables{_SPACE};?{_SPACE}", re.IGNORECASE | re.DOTALL)
 _ANALYZE = re.compile(r"(analyze|\()", re.IGNORECASE)
@@ -52,7 +52,7 @@ def insert_of(statement: str) -> Insert | None:
 
 
 def _behind_with(statement: str) -> int:
-    """Return the position of INSERT in a statement that begins with WITH; 0 for other statements."""
+    """Return the position of INSERT after a WITH clause at the beginning; 0 for other statements."""
     depth = 0
     is_first = True
     for found in _WORDS.finditer(statement):
@@ -77,12 +77,14 @@ def explained(statement: str) -> str | None:
 
 
 def is_show_tables(statement: str) -> bool:
-    """Return whether a statement is SHOW TABLES."""
+    """Return True if a statement is SHOW TABLES."""
     return _SHOW.fullmatch(statement) is not None
 
 
 def names_only(tree: object, columns: frozenset[str]) -> bool:
-    """Return True if a query (DuckDB's JSON form) uses only the columns `columns`: no star, no natural join.
+    """Return True if a query uses no columns other than `columns`, and neither a star nor a natural join.
+
+    `tree` is the query in DuckDB's JSON form.
 
     Return False if the form is unknown.
     """
@@ -148,7 +150,7 @@ def newest_rows(tree: Any) -> int | None:
 
 
 def _is_as_it_is(column: dict[str, Any]) -> bool:
-    """Return True if an item of a select list is a column without alias, or a star without changes."""
+    """Return True if an item of a select list is a column under its own name, or a plain star."""
     if column["class"] == "STAR":
         return not any(column[part] for part in ("exclude_list", "replace_list", "rename_list", "expr"))
     return column["class"] == "COLUMN_REF" and not column["alias"] and len(column["column_names"]) == 1
@@ -192,11 +194,11 @@ def one_line(message: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """Return a SQL name without its quotes."""
+    """Return an SQL name without the double quotes around it."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def quoted(name: str) -> str:
-    """Return a name in SQL quotes, so that it may have any characters."""
+    """Return a name in double quotes for SQL, so that it may contain any characters."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'

@@ -30,20 +30,20 @@ class Watch:
         self.failure: Exception | None = None
         """The first error of a scan. DuckDB and Polars replace it by errors of their own."""
         self.offsets = 0
-        """Total number of offsets in the ranges that have been planned."""
+        """Total number of offsets in the ranges that the scans will read."""
         self.records = 0
         self.wire_bytes = 0
-        """Size of the record batches that were fetched over the network."""
+        """Total size in bytes of the record batches that were fetched over the network."""
         self.ranges: list[OffsetRange] = []
 
     def planned(self, ranges: list[OffsetRange]) -> None:
-        """Add offset ranges that are about to be read to `ranges`, and their sizes to `offsets`."""
+        """Add the offset ranges that a scan is about to read to `ranges`, and their lengths to `offsets`."""
         with self._lock:
             self.ranges += ranges
             self.offsets += sum(one.size for one in ranges)
 
     def fetched(self, size_bytes: int) -> None:
-        """Add `size_bytes` to the bytes of fetched batches."""
+        """Add `size_bytes`, the size of a fetched batch, to `wire_bytes`."""
         with self._lock:
             self.wire_bytes += size_bytes
 
@@ -69,7 +69,7 @@ class Watch:
         end()
 
     def forget(self, end: Callable[[], None]) -> None:
-        """Remove `end` from the functions to call on a stop."""
+        """Remove the function `end` from those that `stop` calls."""
         with self._lock, suppress(ValueError):
             self._enders.remove(end)
 
@@ -120,4 +120,4 @@ def _serve(calls: queue.SimpleQueue[_Call | None]) -> None:
 
 
 class StoppedError(PenstockError):
-    """A scan was ended from outside while it was read."""
+    """A scan was ended by another thread before it was complete."""

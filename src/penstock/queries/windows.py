@@ -1,4 +1,4 @@
-"""Decide whether a query can be followed: row by row, or by time windows that close.
+"""Decides if a live query is possible: row by row, or in time windows that close.
 
 The decision uses DuckDB's syntax tree and plan of the query. A query of an unknown form is refused, since a
 query that is followed wrongly gives wrong answers without end.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROW_BY_ROW = {"PROJECTION", "FILTER", "UNNEST", "PYTHON_ARROW_SCAN", "DUMMY_SCAN", "EMPTY_RESULT"}
-"""Operators of a plan whose answer for a row does not depend on other rows."""
+"""Operators in DuckDB's plan that process each row independently of other rows."""
 
 GROUPING = {"HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "SIMPLE_AGGREGATE"}
 
@@ -27,7 +27,7 @@ TO_SPARK = (
 )
 
 MONOTONE = {"time_bucket": 1, "date_trunc": 1}
-"""SQL functions that assign times to windows monotonically, with the index of their time argument."""
+"""A dict from SQL functions that map times monotonically to windows, to the index of their time argument."""
 
 
 def window_of(connection: DuckDBPyConnection, query: str) -> str | None:
@@ -70,7 +70,7 @@ def _operators(node: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _window(connection: DuckDBPyConnection, query: str) -> str | None:
-    """Return the window expression among the groups of a query's outermost select, or None."""
+    """Return the window expression in the GROUP BY of a query's outermost SELECT, or None."""
     tree = _tree(connection, query)
     select = tree["statements"][0]["node"]
     if select.get("type") != "SELECT_NODE" or len(select["group_sets"]) > 1:

@@ -12,12 +12,15 @@ from collections.abc import Iterable
 
 
 class AbortedTransactions:
-    """The aborted transactions in one fetch response. Call `is_aborted` for each batch, in offset order."""
+    """The aborted transactions that a fetch response lists, to find the batches that a reader must skip.
+
+    Call `is_aborted` for each batch, in offset order.
+    """
 
     __slots__ = ("_active", "_upcoming")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """Begin with a response's aborted transactions: pairs of (producer id, first offset) in any order."""
+        """Store the aborted transactions of a response: pairs of (producer id, first offset) in any order."""
         self._upcoming = deque(sorted((first_offset, producer_id) for producer_id, first_offset in aborted))
         self._active: set[int] = set()
 
@@ -27,7 +30,7 @@ class AbortedTransactions:
         return producer_id in self._active
 
     def end_transaction(self, producer_id: int, offset: int) -> None:
-        """Record an abort marker at `offset`: later batches of the producer belong to a new transaction."""
+        """Record the abort marker at `offset`: later batches of its producer belong to a new transaction."""
         self._advance(offset)
         self._active.discard(producer_id)
 

@@ -133,7 +133,7 @@ def _headers(column: HeadersColumn) -> pa.Array:
 
 
 def _constant(value: str | int, rows: int) -> pa.Array:
-    """Return an array with `value` in each of `rows` rows; a short array is a slice of a cached one."""
+    """Return an Arrow array with `value` in each of `rows` rows; a short one is a slice of a cached array."""
     if rows > _CONSTANT_ROWS_MAX:
         return _repeat(value, rows)
     return _constants(value).slice(0, rows)
@@ -162,7 +162,7 @@ def _repeat(value: str | int, rows: int) -> pa.Array:
 
 
 def _repeated(text: bytes, rows: int) -> Bytes:
-    """Return the bytes of `rows` copies of `text`, one after the other."""
+    """Return bytes that contain `text` `rows` times in a row, as the data buffer of a constant column."""
     target = empty(rows * len(text), np.uint8)
     done = len(text) if rows else 0
     target[:done] = np.frombuffer(text, dtype=np.uint8)[:done]

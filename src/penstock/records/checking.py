@@ -1,7 +1,8 @@
-"""Checks the records of a batch of magic 2, and returns their offsets, timestamps and missing keys.
+"""Checks the records of a batch of magic 2; returns their offsets, timestamps, and records without a key.
 
-A broker makes these checks before it appends, as Apache Kafka's `LogValidator` does. No record becomes an
-object, so a record takes 0.4 µs. The module imports nothing that is slow to load.
+A broker makes these checks before it appends, as Apache Kafka's `LogValidator` does. Records are checked
+without creating an object for each: a check takes 0.4 µs per record. The module imports nothing that is slow
+to load.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ _LONG_MIN = -1 << 63
 
 
 class CheckedRecords(NamedTuple):
-    """A chunk of consecutive records of a batch: offset deltas, timestamps, and the records without a key."""
+    """The result of checking some consecutive records: offset deltas, timestamps, records without a key."""
 
     first: int
-    """The index of the first of these records in the batch, counted from 0."""
+    """The index of this chunk's first record in the batch, counted from 0."""
     offset_deltas: list[int]
     timestamps: list[int]
     keyless: list[int]
-    """The indices of the records without a key, counted from 0 in the batch."""
+    """The indices of this chunk's records without a key, counted from 0 in the batch."""
 
 
 def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Decompress a producer's batch; yield its checked records in chunks, as `walk_numbered` does."""
+    """Decompress a producer's batch, check its records as `walk_numbered` does, and yield them in chunks."""
     view = memoryview(batch)
     yield from walk_numbered(records_bytes(view, 0, len(view), header, budget), header, budget)
 
 
 def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Yield the chunks of `walk_records`, and check that offset deltas are 0, 1, 2, … without gaps.
+    """Check records as `walk_records` does, and that their offset deltas are 0, 1, 2, …; yield the chunks.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `walk_records`; or the offset deltas are not 0, 1, 2, …
@@ -52,7 +53,7 @@ def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget
 
 
 def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
-    """Check the encoded records from `records_bytes`, and yield them in chunks.
+    """Check the encoded records from `records_bytes`; yield a `CheckedRecords` for each chunk of records.
 
     Raises:
         CorruptRecordError: a record does not follow the format, bytes are left after the last one, or a
@@ -90,7 +91,7 @@ def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget)
 def _walk(
     data: bytes | bytearray | memoryview, position: int, first: int, count: int, keyless: list[int]
 ) -> tuple[int, list[int], list[int]]:
-    """Parse `count` records from `position` on; return (next position, offset deltas, time deltas).
+    """Parse `count` records from `position` on; return (next position, offset deltas, timestamp deltas).
 
     The indices of records without a key are added to `keyless`.
     """

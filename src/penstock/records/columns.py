@@ -1,9 +1,9 @@
 """Records as columns: numpy arrays whose layout is that of Arrow's buffers, and their allocation.
 
-`decode` makes the columns from batches; `arrow` makes them from Arrow arrays and back without copying. Arrays
-of a decode are from Arrow's memory pool if pyarrow is installed. Arrow's allocator keeps its pages; the C
-library's returns large blocks to the system at once, and the next block costs a page fault for every 4 KiB,
-which takes longer than decoding.
+`decode` makes the columns from batches; `arrow` makes them from Arrow arrays and back without copying.
+`decode` allocates its arrays in Arrow's memory pool if pyarrow is installed. Arrow's allocator keeps its
+pages; the C library's returns large blocks to the system at once, and the next block costs a page fault for
+every 4 KiB, which takes longer than decoding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def empty(size: int, dtype: type) -> NDArray[Any]:
 
 
 def cut(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the first `size` entries: a view, or a copy if the view would waste a quarter or more."""
+    """Return the first `size` entries: a view, or a copy if a quarter or more would stay unused."""
     if (len(array) - size) * _WASTE_SHARE_MAX < len(array):
         return array[:size]
     smaller = empty(size, array.dtype.type)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.records.legacy import LegacyMessage
 
 _MESSAGE_BYTES = (26, 34)
-"""The size in bytes of a message without its key and value, indexed with the magic."""
+"""The size in bytes of a message of magic 0 or 1 without its key and value; the index is the magic."""
 
 _DELTA_MAX = (1 << 31) - 1
 """The greatest difference between offsets in one batch: each is stored as an int32 delta from the first."""
@@ -190,7 +190,10 @@ def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTr
 def _messages(
     chunks: Iterable[Sequence[Record]], magic: int, base: int, budget: UnpackBudget, first_offset: int = 0
 ) -> bytearray:
-    """Encode records as messages with offsets relative to `base`; skip records below `first_offset`."""
+    """Encode records as uncompressed messages, without records below `first_offset`.
+
+    The offsets in the messages are relative to `base`.
+    """
     out = bytearray()
     for records in chunks:
         budget.take_bytes(sum(_message_size(record, magic) for record in records))
@@ -231,7 +234,7 @@ def _wrapper(
 
 
 class _Facts:
-    """Collects the fields of a compressed message (wrapper) that depend on all its records."""
+    """Finds the last offset and the latest timestamp of records while their compressed message is encoded."""
 
     def __init__(self, first: Record) -> None:
         self.last_offset = first.offset
@@ -304,7 +307,10 @@ def convert_up(
 
 
 class _GrowingBatch:
-    """A batch to which messages are added; it encodes them in chunks, so that few are objects at a time."""
+    """A batch of magic 2 under construction, to which messages are added.
+
+    Messages are encoded in chunks, so that only few of them are Python objects at a time.
+    """
 
     def __init__(self, base_offset: int | None, timestamp_ms: int, budget: UnpackBudget) -> None:
         self._assigned = base_offset

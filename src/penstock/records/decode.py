@@ -68,7 +68,7 @@ _MESSAGE_BYTES_MIN = 26
 
 
 class WholeBatches(NamedTuple):
-    """A buffer that must consist of whole batches, such as a sealed segment, and its end offset.
+    """A buffer that must contain only whole batches, as a sealed segment does, and its end offset.
 
     A partial batch at its end is an error. Offsets that do not ascend, or that reach `end_offset`, are
     errors, too.
@@ -76,7 +76,7 @@ class WholeBatches(NamedTuple):
 
     data: Buffer
     end_offset: int
-    """An offset after all offsets in the buffer."""
+    """The exclusive upper limit of the offsets in the buffer."""
 
 
 def decode_columns(
@@ -158,7 +158,7 @@ def iter_columns(
 
 
 class _Decoder:
-    """One decoding in progress: the buffers, the position in them, and the columns so far."""
+    """The state of a call that decodes buffers: the current position, and the columns decoded so far."""
 
     def __init__(
         self,
@@ -208,11 +208,11 @@ class _Decoder:
         return self._rows.finish(min(next_offset, self._end_offset))
 
     def restart(self) -> None:
-        """Begin new, empty columns, after `finish` has returned the previous ones."""
+        """Begin with new, empty columns, after `finish` has returned the previous ones."""
         self._rows = GrowingColumns(self._columns, before=self._rows)
 
     def steps(self) -> Iterator[int]:
-        """Decode one group of batches per step; yield the size of the columns so far, in bytes."""
+        """Decode the groups of batches; after each group, yield the size in bytes of the columns so far."""
         for buffer in self._buffers:
             self._whole_to = -1
             if isinstance(buffer, WholeBatches):
@@ -291,7 +291,7 @@ class _Decoder:
     # --- magic 2 ---
 
     def _take_batches(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
-        """Decode the batches listed in `table`; after each step, yield the bytes of the columns so far."""
+        """Decode the batches listed in `table`; after each step, yield the size in bytes of the columns."""
         seen, records = int(self._walk[kernels.ATTRIBUTES_SEEN]), int(self._walk[kernels.RECORDS])
         if self._verify:
             _verify_crcs(data, table, lines)
@@ -461,7 +461,9 @@ class _Decoder:
             self._scan_messages(run, 0, -1, 0, 0)
 
     def _take_wrapper(self, wrapper: LegacyMessage, before: int) -> None:
-        """Decode the messages in a compressed message (wrapper).
+        """Decode the messages inside a compressed message (wrapper).
+
+        If an UnpackLimitError is raised, the reader can continue at offset `before`.
 
         `before` is the offset to read next if UnpackLimitError is raised for the wrapper.
         """

@@ -116,7 +116,7 @@ def encode_columns(
 
 
 class _Source:
-    """The arrays of the columns to encode, in the order in which the kernels take them."""
+    """The columns to encode, as arrays in the order of the kernels' parameters."""
 
     def __init__(self, columns: RecordColumns, timestamps: Ints, rows: Ints, row_count: int) -> None:
         self._rows = _read_only(rows)
@@ -132,7 +132,7 @@ class _Source:
             self._names, self._contents = _arrays(headers.names), _arrays(headers.values)
 
     def batches(self, batch_bytes_max: int) -> list[tuple[Bytes, int, int, int]]:
-        """Return (bytes with header room, record count, base and latest timestamp) for each batch."""
+        """Return a list of (header space and records, record count, base and latest timestamp) per batch."""
         bodies: Int32s = empty(self._row_count, np.int32)
         tables = self._plan(batch_bytes_max, bodies)
         sizes = [table[:, kernels.BYTES] + HEADER_BYTES for table in tables]
@@ -201,7 +201,7 @@ def _read_only(array: NDArray[_Number]) -> NDArray[_Number]:
 
 
 def _arrays(column: BytesColumn | None) -> _Arrays:
-    """Return a column's (data, ends, validity bitmap, bitmap offset in bits); empty arrays if it is None."""
+    """Return a column's (data, ends, validity bitmap, bit offset in the bitmap); empty arrays for None."""
     if column is None:
         return _NOTHING
     validity = NO_BYTES if column.validity is None else column.validity

@@ -35,12 +35,12 @@ _PROBLEMS = {
 
 
 def problem(outcome: int, where: int | str) -> CorruptRecordError:
-    """Return the error for `outcome`, the failure code of a kernel; `where` identifies the batch."""
+    """Return the exception for a kernel's error code `outcome`; `where` names the batch in the message."""
     return CorruptRecordError(f"batch at {where}: {_PROBLEMS[outcome]}")
 
 
 def _likely(needed: int, done: float, at_most: int) -> int:
-    """Estimate the final number of entries, if the fraction `done` of the input has `needed` entries.
+    """Return the estimated final size of an array, if the fraction `done` of the input took `needed` entries.
 
     The remaining input may differ, so an estimate above `at_most` is reached in several steps.
     """
@@ -50,7 +50,7 @@ def _likely(needed: int, done: float, at_most: int) -> int:
 
 
 def _room(array: NDArray[Any], used: int, needed: int, done: float, at_most: int = 0) -> NDArray[Any]:
-    """Return `array` if it has room for `needed` entries, else a copy with room as `_likely` estimates."""
+    """Return `array` if it has at least `needed` entries, else a larger copy with the size from `_likely`."""
     return array if needed <= len(array) else _enlarged(array, used, _likely(needed, done, at_most))
 
 
@@ -68,7 +68,7 @@ def _too_large() -> DecodeError:
 
 
 class _GrowingField:
-    """The growing column of keys or of values: a byte per row (0 for null), end positions, and data bytes."""
+    """The growing column of keys or values: a byte per row (0 for null), end positions, and data bytes."""
 
     __slots__ = ("data", "ends", "marks")
 
@@ -82,7 +82,7 @@ class _GrowingField:
         self.ends = _room(self.ends, rows + 1, needed + 1, done, at_most)
 
     def make_bytes_room(self, used: int, size: int) -> None:
-        """Make room for `size` bytes in all. The first `used` bytes keep their contents."""
+        """Enlarge the array of data bytes to at least `size` bytes; copy its first `used` bytes."""
         if size > len(self.data):
             self.data = _enlarged(self.data, used, min(size, COLUMN_BYTES_MAX))
 
@@ -171,7 +171,7 @@ class GrowingColumns:
         )
 
     def likely_size(self, spans: int, records: int) -> int:
-        """Return an estimate of the growth of `size_bytes` by `records` records, encoded in `spans` bytes."""
+        """Estimate the bytes that `records` more records, encoded in `spans` bytes, add to `size_bytes`."""
         like = self if self._spans else self._before
         if like is not None:
             return spans * like.size_bytes // like._spans
@@ -190,7 +190,7 @@ class GrowingColumns:
         spans: int,
         done: float,
     ) -> None:
-        """Add the rows of the first `lines` batches in `table`, which the kernel `scan` reads from `data`.
+        """Add the rows of the first `lines` batches in `table`; the kernel `scan` decodes them from `data`.
 
         The batches have at most `records` records in `spans` bytes. `done` is the fraction of the input, or
         of the part to yield, that has been decoded after this call.
@@ -263,7 +263,7 @@ class GrowingColumns:
         self._capacity = needed
 
     def _make_bytes_room(self, spans: int, records: int, done: float) -> None:
-        """Make room for an estimate of keys and values, before a kernel scans batches."""
+        """Enlarge the arrays of keys and values to their estimated sizes, before a kernel fills them."""
         like = self if self._spans else self._before
         most = max(spans - RECORD_BYTES_MIN * records, 0)
         for field, used_at in ((self._key, kernels.KEY_BYTES), (self._value, kernels.VALUE_BYTES)):
@@ -276,7 +276,7 @@ class GrowingColumns:
                 field.make_bytes_room(used, _likely(needed, done, self._input_bytes))
 
     def _make_more_room(self, first: int, records: int, done: float) -> None:
-        """Make room for the record for which the kernel had no room, and for an estimate of later records."""
+        """Enlarge arrays that were too small for a record, for this record and an estimate of later ones."""
         state = self.state
         share = max((self.row_count - first) / max(records, 1), 1e-3)
         for field, used_at, room_at in (

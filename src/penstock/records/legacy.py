@@ -129,7 +129,7 @@ def inner_messages(
     mixed: bool = False,
     nested: bool = False,
 ) -> tuple[memoryview, int, bool]:
-    """Decompress a `wrapper`; return (message set, number to add to offsets, True if it has wrappers).
+    """Decompress a `wrapper`; return (message set, number to add to offsets, True if wrappers are inside).
 
     Inner offsets of magic 1 are relative: the last inner message has the wrapper's offset, unless a producer
     has left the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`, messages inside may

@@ -76,7 +76,7 @@ def raised(
 
 
 class _Raising:
-    """A growing batch of magic 2: room for its header, then the records that a kernel converts."""
+    """A batch of magic 2 under construction, made from messages: space for its header, then the records."""
 
     __slots__ = ("_budget", "_state", "_target", "_view", "codec")
 
@@ -115,7 +115,7 @@ class _Raising:
         return bool(self._state[_COUNT])
 
     def _take(self, data: memoryview, position: int, magic: int, wrapper_time: int) -> int:
-        """Convert uncompressed messages; return the position after the last one that was converted."""
+        """Convert uncompressed messages as far as possible; return the position after the converted ones."""
         left = len(data) - position
         room = left + _RECORD_GROWTH * (left // _MESSAGE_BYTES_MIN + 1)
         self._target += bytes(max(self.size + room - len(self._target), 0))
@@ -127,7 +127,7 @@ class _Raising:
         return self._state[_READ_TO]
 
     def _take_wrapper(self, position: int, is_first: bool, mixed: bool) -> int:
-        """Convert the messages in the wrapper at `position`; return the position after it (0: failure)."""
+        """Convert the messages in the wrapper at `position`; return the position after it (0: failed)."""
         for start, end, magic in split_batches(self._view[position:]):
             start, end = start + position, end + position
             if magic > 1:

@@ -19,7 +19,7 @@ _log = logger_named("penstock.records")
 
 
 def _library() -> Any:
-    """Return the compiled module, or None if it is absent or was built from other sources."""
+    """Return the compiled module, or None if it is missing or was built from other C sources."""
     if os.environ.get("PENSTOCK_PURE_PYTHON", "0") not in ("", "0"):
         return None
     try:
@@ -39,5 +39,8 @@ LIBRARY = _library()
 
 
 def has_kernels() -> bool:
-    """Return True if numpy and the compiled kernels are installed; if not, rows are faster than columns."""
+    """Return True if numpy and the compiled kernels are installed.
+
+    Otherwise, decoding records to rows is faster than decoding them to columns.
+    """
     return LIBRARY is not None and find_spec("numpy") is not None

@@ -27,7 +27,7 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _read_rows = getattr(native.LIBRARY, "read_rows", None)
 _write_rows = getattr(native.LIBRARY, "write_rows", None)
-"""The compiled loops, or None. For unusual records they return None, and the Python functions below run."""
+"""The compiled loops, or None if not built. They return None for records that only Python code can handle."""
 
 
 def encode_records(
@@ -77,7 +77,7 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
 
 
 class PlainMeter:
-    """Counts the bytes that all batches of a producer use; `Meter` is the compiled class, if built."""
+    """A counter of the bytes in all batches of a producer; `Meter` is its compiled version, if built."""
 
     __slots__ = ("limit", "used")
 
@@ -86,7 +86,7 @@ class PlainMeter:
         self.used = 0
 
     def add(self, count: int) -> None:
-        """Add `count` to the number of bytes in use; a negative `count` subtracts."""
+        """Add `count` to the number of bytes in use; a negative `count` is for bytes that were freed."""
         self.used += count
 
 
@@ -170,7 +170,7 @@ class PlainRowWriter:
     def put(
         self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
     ) -> object | None:
-        """Add a record as `add` does, from any thread; return its delivery object, or None without room."""
+        """Add a record as `add` does, from any thread; return its delivery object (None: it does not fit)."""
         with self._lock:
             index = self.add(key, value, headers, timestamp, size)
         return None if index < 0 else self._delivery_class(self._outcome, index, timestamp)
@@ -210,7 +210,7 @@ class PlainRowWriter:
         return self._delivery_class(self._outcome, index, timestamp)
 
     def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
-        """Open the fast path: let `note` add up to `grant` bytes as long as `topics[topic]` is `info`."""
+        """Open the fast path of `note` for up to `grant` bytes, as long as `topics[topic]` is `info`."""
         self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
         self._noted, self._grant = 0, grant
 
@@ -225,7 +225,7 @@ class PlainRowWriter:
         self._lane = None
 
     def drop(self) -> None:
-        """Close the batch and free its records. `count` does not change."""
+        """Close the batch and free its records; `count` stays unchanged."""
         self.close()
         self._dropped, self._rows = self.count, []
 
@@ -244,12 +244,12 @@ class PlainRowWriter:
 
 RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
 Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
-"""The compiled class, or `PlainMeter` if that is not built, as for a free-threaded Python. The same holds
-for `RowWriter`."""
+"""The compiled class, or `PlainMeter` if the former is not built, as for a free-threaded Python. `RowWriter`
+is chosen in the same way."""
 
 
 def readable(data: memoryview) -> memoryview | bytes:
-    """Return `data` in the type that `decode_some` reads fastest: bytes if the compiled loop is missing."""
+    """Return `data` in the type that `decode_some` reads fastest: as bytes if it runs as Python code."""
     return data if _read_rows is not None else bytes(data)
 
 

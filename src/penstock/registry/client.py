@@ -23,7 +23,7 @@ ANSWER_BYTES_MAX = 64 << 20
 TIMEOUT_S = 30.0
 CACHED_SCHEMAS_MAX = 10_000
 REFERENCES_MAX = 1_000
-"""The most schemas that one schema may refer to, directly or indirectly."""
+"""The maximum number of schemas to which one schema may refer, directly or indirectly."""
 
 SETTINGS = {
     "url",
@@ -66,7 +66,7 @@ class Finder(Protocol):
         """Return a version of a subject; raise `RegistryError` if it does not exist."""
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, as a dict from reference names."""
+        """Return the schemas to which a schema refers, as a dict from reference name to schema."""
 
 
 class RegistryClient:
@@ -83,7 +83,7 @@ class RegistryClient:
     """
 
     def __init__(self, config: str | Mapping[str, object]) -> None:
-        """Set up a client with a URL, or with settings by their dotted names.
+        """Set up a client for a URL, or for a dict of settings with dotted names.
 
         Raises:
             ConfigError: a setting is unknown or invalid.
@@ -148,10 +148,10 @@ class RegistryClient:
             return found
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, directly or indirectly, in a dict by reference name.
+        """Return the schemas to which a schema refers, directly or not, as a dict from name to schema.
 
-        A schema comes after the schemas that it refers to. Raises the errors of `version`, and `DecodeError`
-        if there are too many references.
+        In the dict, a schema comes after the schemas to which it refers. Raises the errors of `version`, and
+        `DecodeError` if there are too many references.
         """
         found: dict[str, Schema] = {}
         self._collect(schema, found, 0)
@@ -181,7 +181,7 @@ class RegistryClient:
         return self._id_of(subject, schema, normalize, f"/subjects/{_quoted(subject)}/versions")
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Return the version of a subject that has a schema.
+        """Return the version of a subject that contains the given schema.
 
         Raises the errors of `version`; the code is 40403 if no version has the schema.
         """
@@ -192,7 +192,7 @@ class RegistryClient:
     def is_compatible(
         self, subject: str, schema: Schema, version: int | str = "latest"
     ) -> tuple[bool, list[str]]:
-        """Compare a schema with a version of a subject; return (is compatible, list of incompatibilities).
+        """Check a schema against a version of a subject; return (True if compatible, incompatibilities).
 
         Raises the errors of `version`.
         """

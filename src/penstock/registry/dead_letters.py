@@ -20,7 +20,7 @@ SCHEMA = pa.schema(
 
 
 class DeadLetters:
-    """Collects the records that a reader could not decode. Pass it to `read_topic` as ``dead_letters``.
+    """Collects the records that a reader could not decode: the argument ``dead_letters`` of `read_topic`.
 
     >>> dead = DeadLetters()
     >>> table = read_topic("orders", value="avro", registry="http://localhost:8081", dead_letters=dead)

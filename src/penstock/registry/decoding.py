@@ -40,7 +40,7 @@ UNKNOWN_IDS_MAX = 100
 """The number of schema ids missing in the registry after which further ids are not requested for a while."""
 
 UNKNOWN_IDS_RETRY_S = 60.0
-"""Seconds after the first id missing in the registry until missing and further ids are requested again."""
+"""Seconds after the first missing schema id, until missing and further ids are requested again."""
 
 INDEX_BYTES_MAX = 1024
 """The greatest size of the message indexes in front of a Protobuf value, in bytes."""
@@ -54,8 +54,7 @@ class Decoded:
     """The result of decoding a column of bytes.
 
     `values` are the decoded rows in order, nulls included; `rows` are their indices in the column. `dead` is
-    a table of the rows that do not decode: ``row`` (the index), ``reason``, and ``data`` (the undecoded
-    bytes).
+    a table of the undecodable rows: ``row`` (the index), ``reason``, and ``data`` (the undecoded bytes).
     """
 
     values: pa.Array
@@ -82,18 +81,19 @@ class Decoded:
 
 
 Kind = tuple[SchemaId, tuple[int, ...]]
-"""The schema of rows, and the path of their Protobuf message type. Rows of one kind are read together."""
+"""The schema of some rows, and the path of their Protobuf message type (empty for other formats). Rows of one
+kind are decoded together."""
 
 
 class SchemaReading(Protocol):
     """The interface for reading the values of one writer's schema into the reader's columns."""
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
+        """Return (decoded values as an array, indices of their rows, a reason for each undecodable row)."""
 
 
 class ValueFormat(Protocol):
-    """The interface of a format of values (Avro, JSON or Protobuf) with a reader's schema."""
+    """The interface of a value format (Avro, JSON or Protobuf) that decodes values to a reader's schema."""
 
     @property
     def type(self) -> pa.DataType | None:
@@ -181,7 +181,7 @@ class Decoder:
     def unknown_ids(self) -> int:
         """Return the number of schema ids in decoded values that the registry lacks.
 
-        They are requested again after a minute."""
+        The registry is asked for these ids again after a minute."""
         return self._unknown
 
     def decode(
@@ -261,7 +261,7 @@ class Decoder:
         return Decoded(values, rows, _dead_table(column, dead))
 
     def _forget_unknown(self) -> None:
-        """Allow unknown schema ids to be requested again, if a minute has passed since the first of them."""
+        """Drop the unknown schema ids, so that they are requested again, if the first is a minute old."""
         if self._unknown and self._clock.monotonic() >= self._retry_at:
             for kind in self._not_read:
                 self._readings.pop(kind, None)
@@ -269,7 +269,7 @@ class Decoder:
             self._unknown = 0
 
     def _reading_of(self, kind: Kind) -> SchemaReading | str:
-        """Return a reader of a writer's schema, or the reason why its values cannot be read."""
+        """Return a reader for the values of a writer's schema, or the reason why they cannot be read."""
         found = self._readings.get(kind)
         if found is None:
             found = self._new_reading(*kind)
@@ -388,7 +388,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _spans(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
-    """Return the bytes of a column, and the positions where each row begins and ends."""
+    """Return the data of a column of bytes, and the positions where each row begins and ends in the data."""
     _, offsets, data = column.buffers()
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     if not len(column):
@@ -452,7 +452,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """Return the rows of each schema, the positions after the values' prefixes, and reasons for others."""
+    """Return (rows of each schema, start of each value after its prefix, reasons for rows without schema)."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}
@@ -513,7 +513,7 @@ def _by_message(
     named: Mapping[int, bytes],
     dead: dict[int, str],
 ) -> dict[Kind, Ints]:
-    """Return the rows of each Protobuf message type; add the size of the message indexes to `begins`."""
+    """Divide rows by Protobuf message type; add the size of the message indexes to the starts in `begins`."""
     found: dict[Kind, Ints] = {}
     for schema_id, rows in groups.items():
         has_byte = begins[rows] < ends[rows]
@@ -549,7 +549,7 @@ def _by_message(
 
 
 def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[pa.Array, Ints]:
-    """Return values in the order of their rows, with the column's nulls inserted, and the row numbers."""
+    """Return (values in row order with the column's nulls inserted, row numbers of these values)."""
     if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
         order = np.argsort(rows, kind="stable")
         values, rows = values.take(pa.array(order)), rows[order]

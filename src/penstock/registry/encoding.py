@@ -93,7 +93,7 @@ def _avro_in_bulk(
     write: AvroSerializer,
     context: SerializationContext,
 ) -> pa.Array | None:
-    """Return the column as Avro, written in bulk, or None if its rows must be written one by one."""
+    """Return the column's rows as Avro, encoded in one pass, or None if they must be encoded one by one."""
     from penstock.registry.avro.schema import parse_avro
     from penstock.registry.avro.writing import write_columns
 
@@ -127,7 +127,7 @@ def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object
 def avro_schema(kind: pa.DataType, name: str = "value") -> Any:
     """Return an Avro schema for an Arrow type.
 
-    Fields, items and map values are nullable, the type itself not.
+    Fields, items and map values are nullable; the outermost type is not.
 
     Raises:
         ConfigError: Avro has no counterpart of a type.
@@ -198,7 +198,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Return a row in which maps are dictionaries instead of lists of pairs."""
+    """Return a row whose maps are dictionaries, converted from Arrow's lists of pairs."""
     if value is None:
         return None
     if pa.types.is_map(kind):

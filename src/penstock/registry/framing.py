@@ -39,7 +39,7 @@ SchemaId = int | uuid.UUID
 
 
 class Framed(NamedTuple):
-    """The schema that a value's prefix or header names, and the position where the value begins."""
+    """The schema id or GUID in a value's prefix or header, and the position at which the value begins."""
 
     schema: SchemaId
     begin: int

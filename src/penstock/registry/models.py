@@ -282,7 +282,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type inside `Annotated`, and the annotations; other type hints stay unchanged."""
+    """Return (type inside `Annotated`, annotations); for another type hint, the hint and no annotations."""
     said: tuple[Any, ...] = ()
     while typing.get_origin(hint) is typing.Annotated:
         said += hint.__metadata__
@@ -305,7 +305,7 @@ def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
 
 
 def _default(value: Any) -> Any:
-    """Return the default of a field as JSON, or `_MISSING` if a schema cannot express it."""
+    """Return the default value of a field as JSON, or `_MISSING` if a schema cannot express that value."""
     if value is _MISSING or value is None or isinstance(value, (bool, int, float, str)):
         return _symbol(value) if isinstance(value, enum.Enum) else value
     if isinstance(value, enum.Enum):
@@ -316,7 +316,7 @@ def _default(value: Any) -> Any:
 
 
 def _default_first(made: Any, default: Any) -> Any:
-    """Move the branch of the default to the front of a union, as readers before Avro 1.12 require."""
+    """Move the branch of the default value to the front of a union, as readers before Avro 1.12 require."""
     if not isinstance(made, list):
         return made
     kinds = {type(None): "null", bool: "boolean", int: "long", float: "double", str: "string"}
@@ -404,7 +404,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Convert a value to a type of a union: the class with its fields, or the first type that fits."""
+    """Convert a value to a type of a union: the class that has its fields, or the first type that fits."""
     if value is None:
         return None
     others = [each for each in hints if each is not type(None)]

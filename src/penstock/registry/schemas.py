@@ -1,4 +1,4 @@
-"""Schemas as a registry stores them: text, type and references to other schemas; and versions of subjects."""
+"""Schemas and versions of subjects, as a registry stores them. A schema has text, type and references."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPES = (AVRO, JSON, PROTOBUF)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to another schema: its name in the schema's text, and the subject and version it means."""
+    """A reference to another schema: the name in the referring text, and the other's subject and version."""
 
     name: str
     subject: str

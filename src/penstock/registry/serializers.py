@@ -61,7 +61,7 @@ _READER_DEFAULTS: dict[str, Any] = {
 
 
 class _Settings:
-    """The checked settings of a serializer or deserializer."""
+    """The checked settings of a serializer or deserializer, such as its subject name strategy."""
 
     def __init__(self, conf: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> None:
         found = {**defaults, **(conf or {})}
@@ -185,7 +185,7 @@ class _Serializer(ABC):
         return payload
 
     def framing(self, context: SerializationContext) -> tuple[Schema, bytes] | None:
-        """Return the schema of a topic's values and the prefix with its id, or None if ids go into headers.
+        """Return (schema of a topic's values, prefix with its id), or None if ids go into headers.
 
         Raises:
             RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
@@ -222,11 +222,11 @@ class _Serializer(ABC):
 
     @abstractmethod
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
-        """Return the encoded value without prefix, and the path of its Protobuf message type."""
+        """Return (encoded value without prefix, path of its Protobuf message type or empty path)."""
 
 
 class _Deserializer(ABC):
-    """The base of all deserializers: finds a value's writer schema, and where the value begins."""
+    """The base of all deserializers: finds a value's writer schema, and the start of the encoded data."""
 
     def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
         self._registry = RegistryClient(registry) if isinstance(registry, str) else registry
@@ -335,7 +335,7 @@ class AvroSerializer(_Serializer):
         return super().__call__(value, context)
 
     def _program(self, context: SerializationContext) -> tuple[Any, bytes] | None:
-        """Return the program with which `write_row` encodes a topic's rows, and their prefix, or None."""
+        """Return (program with which `write_row` encodes a topic's rows, prefix), or None to use fastavro."""
         framed = self.framing(context)
         if framed is None:
             return None

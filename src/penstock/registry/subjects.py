@@ -1,4 +1,4 @@
-"""Subject name strategies: the subject under which a registry has the schema of a topic's keys or values."""
+"""Subject name strategies: they choose the subject of the schema of a topic's keys or values."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """The way in which an entry's name matches resource names. ANY and MATCH occur in filters only."""
+    """The way in which an ACL entry's name matches resource names. ANY and MATCH occur in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -76,7 +76,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """The effect of an entry: ALLOW or DENY. ANY occurs in filters only."""
+    """The effect of an ACL entry: ALLOW or DENY. ANY occurs in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -123,7 +123,8 @@ FITTING_OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: _bits(Operation.DESCRIBE),
     ResourceType.USER: _bits(Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations that each type of resource has, as bits, for authorized-operations fields."""
+"""A dict from resource type to the operations that exist for it, as bits. Responses have these bits in their
+authorized-operations fields."""
 
 _READS_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
 
@@ -139,15 +140,16 @@ ALLOWED_BITS = {
         if operation > Operation.ALL
     },
 }
-"""The operations that an ALLOW entry of each operation covers, as bits. READ, WRITE, DELETE and ALTER imply
-DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
+"""A dict from an operation to the operations that an ALLOW entry for it covers, as bits. READ, WRITE, DELETE
+and ALTER imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
 
 DENIED_BITS = {
     operation: EVERY_OPERATION if operation == Operation.ALL else _bits(operation)
     for operation in Operation
     if operation >= Operation.ALL
 }
-"""The operations that a DENY entry of each operation covers, as bits: nothing is implied."""
+"""A dict from an operation to the operations that a DENY entry for it covers, as bits: no operation is
+implied."""
 
 
 class Acl(NamedTuple):
@@ -184,13 +186,13 @@ class Acl(NamedTuple):
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
-        """Return a copy of the entry whose host is a canonical IP address."""
+        """Return a copy of the entry with its host as a canonical IP address."""
         host = canonical_address(self.host)
         return self if host == self.host else self._replace(host=host)
 
 
 class AclFilter(NamedTuple):
-    """A filter for entries, as in DescribeAcls and DeleteAcls. None and ANY match everything."""
+    """A filter for ACL entries, as in DescribeAcls and DeleteAcls. None and ANY match every value."""
 
     resource_type: int
     resource_name: str | None
@@ -234,11 +236,11 @@ class AclFilter(NamedTuple):
 
 
 EVERY_ACL = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
-"""The filter that selects all entries."""
+"""The filter that selects all ACL entries."""
 
 
 def parse_rule(text: str) -> list[Acl]:
-    """Return the entries of a rule: ``allow ann read,describe topic:orders``.
+    """Return the ACL entries of a rule such as ``allow ann read,describe topic:orders``.
 
     Another example is ``deny * write topic:pay* from 10.0.0.1``. ``User:`` may be left out before a user; a
     name that ends in a star is a prefix; ``cluster`` needs no name.
@@ -295,7 +297,7 @@ def rule_of(acl: Acl) -> str:
 
 
 def why_invalid(acl: Acl) -> str | None:
-    """Return the reason why an entry cannot be created, or None if it can.
+    """Return the reason why an ACL entry cannot be created, or None if it can be.
 
     As in Apache Kafka, operations that do not exist for the type of resource, and hosts that no address
     equals, are accepted; `warning_of` describes them.
@@ -318,7 +320,7 @@ def why_invalid(acl: Acl) -> str | None:
 
 
 def warning_of(acl: Acl) -> str | None:
-    """Return the reason why a valid entry never applies, or None if it can apply."""
+    """Return the reason why a valid ACL entry never applies to a request, or None if it can apply."""
     fitting = FITTING_OPERATIONS.get(ResourceType(acl.resource_type), 0)
     if acl.operation != Operation.ALL and not fitting >> acl.operation & 1:
         kind = ResourceType(acl.resource_type).name

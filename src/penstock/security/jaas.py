@@ -51,7 +51,7 @@ class LoginModule(NamedTuple):
 
     @property
     def mechanism(self) -> str | None:
-        """The SASL mechanism of the module: ``SCRAM`` for either hash; None for an unknown module."""
+        """The SASL mechanism of the module; ``SCRAM`` stands for both hashes. None for an unknown module."""
         return MECHANISMS.get(self.name)
 
     def text(self, option: str) -> str | None:
@@ -118,7 +118,7 @@ def parse_jaas_file(text: str, path: str) -> dict[str, list[JaasEntry]]:
 
 
 class _Reader:
-    """A reader of the tokens of a text. `subject` is the name of the setting or file in error messages."""
+    """Reads the tokens of a JAAS text. `subject` is the name of the setting or file in error messages."""
 
     def __init__(self, text: str, subject: str) -> None:
         if len(text) > TEXT_CHARACTERS_MAX:
@@ -131,7 +131,7 @@ class _Reader:
         """The position after the semicolon of the entry that was read last."""
 
     def next(self) -> _Token | None:
-        """Return the next token without consuming the token, or None at the end of the text."""
+        """Return the next token without consuming it, or None at the end of the text."""
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def position(self) -> int:
@@ -179,7 +179,7 @@ class _Reader:
         return module, flag.text.lower(), options
 
     def _option(self, options: dict[str, str]) -> None:
-        """Consume one ``key=value``, and add it to `options`."""
+        """Consume one ``key=value`` of a login module, and add it to the dict `options`."""
         key = self.next()
         if key is None:
             raise self.error("the entry does not end with a semicolon")

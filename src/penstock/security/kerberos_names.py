@@ -1,4 +1,4 @@
-"""Maps Kerberos principals to user names, by the rules in `sasl.kerberos.principal.to.local.rules`.
+"""Maps Kerberos principals to user names with the rules in `sasl.kerberos.principal.to.local.rules`.
 
 A principal is ``user@REALM`` or ``service/host@REALM``. The first rule that applies gives the name, as in
 Apache Kafka's KerberosShortNamer: ``DEFAULT`` is for the broker's own realm,

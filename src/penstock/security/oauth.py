@@ -1,4 +1,4 @@
-"""OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and results of callbacks.
+"""OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), token callbacks' results.
 
 `penstock.broker.security.bearer_tokens` verifies the signature of a token; this module reads a token only to
 find its expiry.
@@ -18,7 +18,8 @@ from penstock.security.secrets import Secret, revealed
 
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
-"""The client's message after the server has refused its token. The server then ends the exchange."""
+"""The message that a client sends after the server has refused its token (RFC 7628). The server then ends the
+exchange."""
 
 UNSECURED_LOGIN = "unsecuredLogin"
 """The prefix of the options of `sasl.jaas.config` for tokens without a signature (KIP-255)."""
@@ -30,11 +31,11 @@ TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 EXTENSION_NAME = re.compile(r"[A-Za-z]+")
 EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 MILLISECONDS_FROM = 1e11
-"""Expiries above this number are milliseconds: as seconds they would be after the year 5000."""
+"""An expiry above this number is read as milliseconds, because as seconds it would be after the year 5000."""
 
 
 class OAuthError(AuthenticationError):
-    """A token, or a message with one, is malformed or not accepted."""
+    """Raised if a token, or a message with a token, is malformed or not accepted."""
 
 
 class Token(NamedTuple):

@@ -32,11 +32,11 @@ TOKENS_MAX = 8
 
 
 class AuthenticationFailed(PenstockError):
-    """A peer has not proved its identity. The message is for the peer, or empty for the general text."""
+    """Raised if a peer has not proved its identity. The peer gets the message, or a general text if empty."""
 
 
 class ScopesMissing(PenstockError):
-    """A bearer token lacks some of the `scopes` that it must have. The message is for the log."""
+    """Raised if a bearer token lacks some of the required `scopes`. The message is for the log."""
 
     def __init__(self, message: str, scopes: Sequence[str]) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class ScopesMissing(PenstockError):
 
 
 class Identity:
-    """The identity of an authenticated peer. `expiry_ms` is the end of its validity, or None."""
+    """The identity of an authenticated peer, valid until `expiry_ms` (ms since 1970; None: no limit)."""
 
     __slots__ = ("expiry_ms", "is_token", "name")
 
@@ -56,13 +56,13 @@ class Identity:
 
 
 class Users(Protocol):
-    """The credentials of users and tokens, which an exchange looks up."""
+    """The interface through which a SASL exchange looks up the credentials of users and delegation tokens."""
 
     def password(self, name: str) -> Secret | None:
         """Return a user's password for PLAIN, or None if the user is unknown."""
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return a user's credential for a SCRAM mechanism, or None if there is none."""
+        """Return a user's credential for a SCRAM mechanism, or None if the user has none."""
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
         """Return a delegation token's credential, its owner, and its expiry (ms since 1970), or None."""
@@ -72,7 +72,7 @@ class Users(Protocol):
 
 
 class BearerToken(Protocol):
-    """A bearer token that was validated."""
+    """A bearer token that was validated: its user name and expiry."""
 
     @property
     def principal(self) -> str:
@@ -89,13 +89,13 @@ PenstockError with a message for the log."""
 
 
 class Exchange(Protocol):
-    """One authentication with one SASL mechanism, on the server."""
+    """The server's side of one authentication with one SASL mechanism."""
 
     identity: Identity | None
     """The authenticated identity; None until the exchange is complete."""
 
     def step(self, token: bytes) -> bytes | None:
-        """Process a token of the client; return the response, or None for no response, not even an empty one.
+        """Process a token of the client; return the response (may be empty), or None to send no response.
 
         Raises:
             AuthenticationFailed: the token does not prove the identity.
@@ -148,7 +148,7 @@ class ScramExchange:
         self._identity: Identity | None = None
 
     def step(self, token: bytes) -> bytes:
-        """Return the response to a token: the first one names the user, the second proves the password."""
+        """Return the response to a token. The first token names the user, the second proves the password."""
         from penstock.security.scram import ScramError
 
         try:
@@ -197,7 +197,7 @@ def _insufficient_scope(scopes: Sequence[str]) -> bytes:
 class BearerExchange:
     """The mechanism OAUTHBEARER (RFC 7628): one message with a token.
 
-    `note` is called with the reason of a refusal.
+    The function `note` gets the reason if the token is refused.
     """
 
     def __init__(self, validate: ValidateToken, note: Callable[[str], object]) -> None:

@@ -26,8 +26,8 @@ FRAME_BYTES_MAX = 524_288
 `sasl.server.max.receive.size`."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""The minimum time in milliseconds between two re-authentications. An earlier SaslHandshake is handled as any
-other request."""
+"""The minimum time in milliseconds between two re-authentications. A SaslHandshake before that is handled as
+an ordinary request."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -43,7 +43,7 @@ _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protoc
 
 
 class LoginState(Enum):
-    """The state of a connection's login. The value describes what the client may send next."""
+    """The state of a connection's login, which determines what the client may send next."""
 
     INITIAL = "ApiVersions or SaslHandshake"
     HANDSHAKE = "SaslHandshake"
@@ -61,7 +61,7 @@ class LoginOutcome(Enum):
 
 
 class FrameVerdict(NamedTuple):
-    """The server's reaction to a frame: a response, a delay, or the end of the connection."""
+    """The server's reaction to a frame: what to send, with which delay, and whether to close."""
 
     reply: bytes | None = None
     """The framed response to send, or None."""
@@ -78,7 +78,7 @@ class FrameVerdict(NamedTuple):
 
 
 PASS = FrameVerdict()
-"""The verdict on a request that the server must dispatch to its handler."""
+"""The verdict on a request that may proceed: the server must dispatch it to its handler."""
 
 
 class SaslServer:
@@ -140,11 +140,11 @@ class SaslServer:
         return self._expires_at
 
     def end_session(self, now: float) -> None:
-        """Expire the session now: the next request must begin a new login, or the connection is closed."""
+        """Expire the session now: if the next request begins no new login, the connection is closed."""
         self._expires_at = now
 
     def receive(self, frame: memoryview, now: float, now_ms: int) -> FrameVerdict:
-        """Return the verdict on one frame, given without its size.
+        """Return the `FrameVerdict` on one frame, given without its size prefix.
 
         `now` is in monotonic seconds, `now_ms` in milliseconds since 1970.
         """
@@ -270,7 +270,7 @@ class SaslServer:
         return answer, identity
 
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> FrameVerdict:
-        """Return the verdict on another API amid a login: close, after error 34 (ILLEGAL_SASL_STATE).
+        """Return the verdict on another API during a login: error 34 (ILLEGAL_SASL_STATE), then close.
 
         The error is sent if the API's response has an `error_code` field.
         """
@@ -285,7 +285,7 @@ class SaslServer:
         return self._fail(f"{api.name} amid the tokens of {self._mechanism}", reply, delays=True)
 
     def _succeed(self, identity: Identity, now: float, now_ms: int) -> int:
-        """Store the identity; return the session's lifetime in milliseconds, 0 if it is unlimited."""
+        """Store the authenticated identity; return the session's lifetime in milliseconds (0: unlimited)."""
         limits = [self._lifetime_max_ms(self._mechanism)]
         if identity.expiry_ms is not None:
             limits.append(max(identity.expiry_ms - now_ms, 1))
@@ -349,7 +349,7 @@ def _key_and_version(frame: memoryview) -> tuple[int, int]:
 
 
 def _decoded(frame: memoryview, key: ApiKey, version: int, versions: tuple[int, int]) -> tuple[Any, int]:
-    """Return the request in a frame, and its correlation id."""
+    """Return the decoded request in a frame, and the request's correlation id."""
     if not versions[0] <= version <= versions[1]:
         raise UnsupportedVersionError(f"{API_TABLE[key].name} in version {version} is not offered")
     header, position = decode_request_header(frame)

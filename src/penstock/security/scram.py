@@ -26,7 +26,7 @@ from penstock.errors import AuthenticationError
 from penstock.security.secrets import Secret, revealed
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The SCRAM mechanisms with the names of their hashes in hashlib."""
+"""A dict from SCRAM mechanism to the name of its hash in hashlib."""
 
 ITERATIONS_MIN = 4096
 """The minimum number of iterations; client and server refuse fewer (RFC 7677)."""
@@ -52,11 +52,11 @@ NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 class ScramError(AuthenticationError):
-    """A message of the peer breaks the rules of SCRAM, or proves a wrong password."""
+    """Raised if a message of the peer breaks the rules of SCRAM, or proves a wrong password."""
 
 
 class _Step(Enum):
-    """The state of a SCRAM exchange: the next message that the client or server expects."""
+    """The state of a SCRAM exchange: which message the client or server expects next."""
 
     FIRST = "the first message"
     CREDENTIAL = "the user's credential"
@@ -164,7 +164,7 @@ def new_salt() -> bytes:
 
 
 class ScramClient:
-    """The client of SCRAM. Call `first`, then `final` and `verify` with the server's two messages."""
+    """The client's side of SCRAM. Call `first`, then `final` and `verify` with the server's two messages."""
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class ScramClient:
 
 
 class ScramServer:
-    """The server of SCRAM. Call `receive_first`, `challenge` with the user's credential, `receive_final`.
+    """The server's side of SCRAM. Call `receive_first`, `challenge` with a credential, `receive_final`.
 
     After `receive_first`, `username` and `is_token` identify the credential. After `receive_final`, `is_done`
     is True if the client has the password.
@@ -384,7 +384,7 @@ class ScramServer:
         return f"v={_encoded(_mac(self.mechanism, credential.server_key, message))}".encode()
 
     def _take(self, wanted: _Step) -> None:
-        """Check that the state is `wanted`, and set it to FAILED until the caller has completed the step."""
+        """Check that the state is `wanted`; set the state FAILED until the caller has completed the step."""
         step, self._step = self._step, _Step.FAILED
         if step is not wanted:
             raise ScramError("a message of SCRAM came twice or out of its turn")

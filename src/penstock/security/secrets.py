@@ -38,7 +38,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself, which the caller should not keep."""
+        """Return the secret text itself, which the caller should not store."""
         return self._text
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class SecretReference(NamedTuple):
     key: str | None = None
 
     def read(self) -> Secret:
-        """Return the current secret. Raises ConfigError if it does not exist."""
+        """Return the secret's current text. Raises ConfigError if the variable, file or key is missing."""
         if self.path is None:
             return secret_from_environment(self.variable or "")
         text = secret_from_file(self.path)

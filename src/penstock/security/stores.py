@@ -27,7 +27,7 @@ DIGEST_BYTES = 20
 
 
 class StoredKey(NamedTuple):
-    """A private key of a JKS file, still encrypted, with its certificate chain."""
+    """A private key of a JKS file, as stored (encrypted), with its certificate chain."""
 
     alias: str
     protected: bytes
@@ -60,7 +60,7 @@ def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str
 def read_keystore(
     path: str, data: bytes, password: Secret | None, key_password: Secret | None
 ) -> tuple[Secret, list[str], Secret | None]:
-    """Return a store's first private key and its chain as PEM texts, and None for the key's password.
+    """Return (first private key of a store, decrypted; its chain; None as the password), in PEM.
 
     Raises:
         ConfigError: the password is missing or wrong, there is no key, or the file is damaged or of another
@@ -165,7 +165,7 @@ def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
 
 
 def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
-    """Return the content of one DER element, and the position of its end."""
+    """Parse one DER element; return its content, and the position of its end."""
     if data[position] != tag:
         raise ValueError
     size, position = data[position + 1], position + 2
@@ -212,7 +212,7 @@ def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes
 
 
 def convert(path: str) -> str:
-    """Return the keytool command that converts a store to PKCS12, for error messages."""
+    """Return the keytool command that converts a store to PKCS12, as advice in error messages."""
     return f"keytool -importkeystore -srckeystore {path} -destkeystore new.p12 -deststoretype PKCS12"
 
 

@@ -39,19 +39,19 @@ SEND_BYTES = 64 << 10
 buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
-"""Apache Kafka's response to bytes that are not TLS, which clients recognise."""
+"""The TLS alert with which Apache Kafka answers bytes that are not TLS. Clients recognise this alert."""
 
 
 ASKED_NAME = "penstock_asked_name"
 
 
 def keep_asked_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-    """Store the server name in a client's first message (SNI). Used as ``sni_callback`` of a context."""
+    """Store the server name that a client sends (SNI). Use it as the ``sni_callback`` of an SSL context."""
     setattr(tls, ASKED_NAME, name)
 
 
 class TlsError(AuthenticationError):
-    """The two ends do not agree on TLS: protocol, certificate, host name. Another try does not help."""
+    """Raised if the ends do not agree on TLS: protocol, certificate or host name. Retrying does not help."""
 
     is_of_one_broker = True
 
@@ -106,7 +106,7 @@ class TlsConnection:
     def asked_name(self) -> str | None:
         """The server name that a client has sent (SNI), or None.
 
-        It is kept only if the context has `keep_asked_name` as its ``sni_callback``.
+        The name is available only if the context has `keep_asked_name` as its ``sni_callback``.
         """
         name: str | None = getattr(self._tls, ASKED_NAME, None)
         return name
@@ -213,7 +213,7 @@ class TlsConnection:
         self._encrypt(view)
 
     def to_send(self) -> list[bytes]:
-        """Return the ciphertext to be sent, in order, or an empty list."""
+        """Return the ciphertext to send to the peer now, as a list of chunks, or an empty list."""
         if self._outgoing.pending:
             self._written.append(self._outgoing.read())
         if not self._written:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
-"""A pattern for a text that ends in a file extension. Neither PEM text nor a key in base64 matches."""
+"""A pattern that matches text with a file extension at its end. It matches neither PEM text nor a key in
+base64."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
 """The maximum size in bytes of a file that is read as a certificate, key or store."""
@@ -47,7 +48,7 @@ class TlsSettings:
     """File or directory of CAs, or their PEM text; None means the system's."""
     ca_inline: str | None = None
     certificate: str | None = None
-    """This end's certificate and its chain, leaf first."""
+    """The path or PEM text of this end's certificate and its chain, leaf first; None without one."""
     key: Secret | None = None
     """The private key of `certificate`: a path or a text. None if the certificate's file or text has the key,
     too."""
@@ -63,7 +64,7 @@ class TlsSettings:
     """True if a server's certificate is verified; False if any certificate is accepted."""
     verify_host: bool = True
     client_auth: str = "none"
-    """The server's demand for client certificates: a key of `CLIENT_AUTH`."""
+    """The server's requirement of client certificates, such as ``required``: a key of `CLIENT_AUTH`."""
     versions: tuple[str, ...] = ()
     """The allowed versions, such as ``TLSv1.2``; empty means 1.2 and 1.3."""
     ciphers: str | None = None
@@ -223,7 +224,7 @@ def _cas_of_file(path: str) -> str | bytes:
 
 
 def _only_ascii(pem: str) -> str:
-    """Return PEM text unchanged. Raises ValueError for characters that OpenSSL would not accept."""
+    """Return PEM text unchanged. Raises ValueError if it has characters that OpenSSL does not accept."""
     if not pem.isascii():
         raise ValueError("there are characters between -----BEGIN and -----END that are not PEM")
     return pem
@@ -345,7 +346,7 @@ def _load_pair(context: ssl.SSLContext, text: str, password: Secret | None, sour
 
 
 class _Asked:
-    """The function that OpenSSL calls for a key's password. `was_asked` is True after a call."""
+    """The password callback for OpenSSL. `was_asked` is True after OpenSSL has requested the password."""
 
     def __init__(self, password: Secret | None) -> None:
         self._password = password

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 HANDSHAKE_RECORD, ALERT_RECORD = 0x16, 0x15
-"""The only types of record that a TLS connection begins with (RFC 8446, section 5.1)."""
+"""The TLS record types with which a connection can begin (RFC 8446, section 5.1). Other first bytes are not
+TLS."""
 
 UNKNOWN_CA = frozenset((2, 18, 19, 20, 21))
 EXPIRED, NOT_YET_VALID, REVOKED, WRONG_PURPOSE = 10, 9, 23, 26
@@ -48,7 +49,7 @@ REASONS: Mapping[str, str] = {
     "EE_KEY_TOO_SMALL": "the certificate's key is too short for today's security level",
     "CA_MD_TOO_WEAK": "a certificate is signed with a hash that is too weak (SHA-1 or MD5)",
 }
-"""Explanations for error messages, by the name of OpenSSL's reason."""
+"""A dict from OpenSSL's name of a failure to the explanation in Penstock's error message."""
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
@@ -67,7 +68,7 @@ def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
 
 
 def certificate_names(tls: ssl.SSLObject) -> str:
-    """Return the names in an unverified peer's certificate, such as ``DNS:a, IP Address:::1``, or ""."""
+    """Return the names in a peer's unverified certificate, such as ``DNS:a, IP Address:::1``, or ""."""
     try:
         chain: Any = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
         names = chain[0].get_info().get("subjectAltName", ())

@@ -13,12 +13,12 @@ from penstock.security.secrets import Secret
 
 
 def token_hmac(secret: Secret, token_id: str) -> bytes:
-    """Return the HMAC-SHA-512 of a token's id, which proves the token."""
+    """Return the HMAC-SHA-512 of a delegation token's id, which its owner presents as the password."""
     return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
 
 
 class TokenCodes:
-    """The HMACs of all delegation tokens, and the token ids by HMAC. One HMAC takes microseconds."""
+    """The HMACs of all delegation tokens, to look up a token's HMAC from its id, and its id from the HMAC."""
 
     def __init__(self, secret: Secret, token_ids: Iterable[str]) -> None:
         self.secret = secret
@@ -28,13 +28,13 @@ class TokenCodes:
             self.add(token_id)
 
     def add(self, token_id: str) -> None:
-        """Compute and store the HMAC of a token, unless that was done already."""
+        """Compute and store the HMAC of a token, unless it is stored already."""
         if token_id not in self._codes:
             code = self._codes[token_id] = token_hmac(self.secret, token_id)
             self._ids[_digest(code)] = token_id
 
     def remove(self, token_id: str) -> None:
-        """Remove a token."""
+        """Remove the HMAC of a token, which is then no longer accepted."""
         code = self._codes.pop(token_id, None)
         if code is not None:
             del self._ids[_digest(code)]

@@ -29,7 +29,7 @@ class CredentialShape(NamedTuple):
 
     salt_length: int
     is_text: bool
-    """True if the salt consists of characters as in nonces, as Apache Kafka's tools make it."""
+    """True if the salt is printable text, as Apache Kafka's tools make it; False if it is random bytes."""
     iterations: int
 
 
@@ -37,7 +37,7 @@ USUAL_SHAPE = CredentialShape(NONCE_LENGTH, True, ITERATIONS_MIN)
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    """Return the properties that the server's first message shows: salt length, salt form, iterations."""
+    """Return the shape of a credential, which the server's first message shows: salt and iterations."""
     salt = credential.salt
     is_text = all(byte in _NONCE_BYTES for byte in salt)
     return CredentialShape(len(salt), is_text, credential.iterations)
@@ -75,7 +75,7 @@ def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) 
 
 
 def _shape_for(name: bytes, key: bytes, shapes: Mapping[CredentialShape, int]) -> CredentialShape:
-    """Return the shape for an unknown name, chosen with the probabilities that the counts in `shapes` give.
+    """Choose the shape for an unknown name, with probabilities in proportion to the counts in `shapes`.
 
     The choice stays the same for a name (rendezvous hashing).
     """

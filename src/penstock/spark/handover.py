@@ -28,11 +28,11 @@ FILE_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """The position of one source of a query, as its checkpoint stores it.
+    """The position of one source of a query, as the query's checkpoint stores it.
 
-    `end` has the end offsets of its newest micro-batch; None if it is not a Kafka source, or has planned
-    nothing. `begin` has the start offsets of its first micro-batch, or None. They are in the log of offsets
-    (written by this source), or in the file of the JVM's Kafka connector.
+    `end` has the end offsets of the newest micro-batch; None if the source is not a Kafka source, or has
+    planned nothing. `begin` has the start offsets of the first micro-batch, or None. Start offsets are in the
+    log of offsets (written by this source), or in the file of the JVM's Kafka connector.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Checkpoint:
         return self.committed is None
 
     def advice(self) -> list[str]:
-        """Return sentences that say what to do before this query continues with another source."""
+        """Return sentences with the steps that are needed before this query continues with another source."""
         if self.planned is None and all(source.begin is None for source in self.sources):
             return ["No micro-batch was planned: the query begins as its options say, with either source."]
         if not self.is_first_unfinished:
@@ -123,14 +123,14 @@ def _query_id(path: Path) -> str | None:
 
 
 def _newest(directory: Path) -> int | None:
-    """Return the highest number that is a file name in one of Spark's logs, or None if the log is empty."""
+    """Return the highest number that names a file in a log directory of Spark, or None if there is none."""
     if not directory.is_dir():
         return None
     return max((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), default=None)
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """Return a dict from source name to its line as a JSON object; None if it is empty or not JSON."""
+    """Return a dict from source name to the source's JSON object in `file`; None if it has none."""
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -155,7 +155,7 @@ def _named(lines: Sequence[str], file: Path) -> list[tuple[str, str]]:
 
 
 def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
-    """Return a dict from partition to offset, or None if the line is not from a Kafka source."""
+    """Return a dict from partition to offset, or None if `document` is not from a Kafka source."""
     if document is None or not all(isinstance(value, dict) for value in document.values()):
         return None
     try:
@@ -165,7 +165,7 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """Return the offsets in the connector's file: a zero byte, ``v1`` and JSON (old releases: only JSON)."""
+    """Return the offsets in the connector's file, which is a zero byte, ``v1`` and JSON, or only JSON."""
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")

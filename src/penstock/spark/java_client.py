@@ -46,8 +46,8 @@ NO_EFFECT = {
     "session.timeout.ms": GROUP,
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms counts",
 }
-"""Settings that are accepted without effect, and the reason: a query that used the JVM's connector can keep
-its options."""
+"""A dict from settings that are accepted without effect to the reason. A query that used the JVM's connector
+can therefore keep its options."""
 
 REFUSED = {
     "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",
@@ -60,4 +60,5 @@ REFUSED = {
     "kafka.partitioner.class": "it is a Java class; say kafka.partitioner, or add a column partition",
     "kafka.partitioner.ignore.keys": "keys decide; add a column partition instead",
 }
-"""Settings that are refused, because they would change the result of a query, and what to do instead."""
+"""A dict from settings that are refused, because they would change a query's result, to a text with the
+reason and the alternative."""

@@ -83,7 +83,7 @@ def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicParti
 
 
 def json_object(text: str, shape: str) -> dict[str, object]:
-    """Return the JSON object in `text`; error messages begin with `shape`.
+    """Return the JSON object in `text`. Error messages begin with `shape`, the expected form in words.
 
     Raises:
         ConfigError: the text is not a JSON object.

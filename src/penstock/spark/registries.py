@@ -73,7 +73,7 @@ def reader_schema(
 
 
 class PatientRegistry:
-    """A registry client that repeats requests for `outage_s` seconds while the registry does not answer."""
+    """A registry client that retries requests to an unreachable registry for up to `outage_s` seconds."""
 
     def __init__(self, finder: Finder, outage_s: float) -> None:
         self._finder = finder
@@ -112,7 +112,7 @@ class PatientRegistry:
 
 
 class KnownVersions:
-    """A registry client that refuses schemas newer than one version of a subject, with an error."""
+    """A registry client that raises an error for schemas newer than a given version of a subject."""
 
     def __init__(self, client: RegistryClient, subject: str, version: int) -> None:
         self._client = client

@@ -37,7 +37,7 @@ were made."""
 
 @dataclass(frozen=True)
 class ReadField:
-    """The keys or values of a read: the reader's schema, and the columns that decoded records become.
+    """The decoding of a query's keys or values: the reader's schema, and the resulting columns.
 
     `names` is a dict from column to field; None as the field means the whole value. `version` is the schema's
     version in the subject, None if the schema was given as text.
@@ -59,7 +59,7 @@ class ReadField:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The parts that determine a decoder, as the key for a process's cached decoders."""
+        """The fields that determine a decoder, used as the key in the process's cache of decoders."""
         return (self.options, self.registry, self.schema, self.version)
 
 
@@ -118,7 +118,7 @@ class ValueColumns:
         return found
 
     def made(self, batch: pa.RecordBatch, columns: Sequence[str], target: pa.Schema) -> dict[str, pa.Array]:
-        """Return some columns of a batch of records, in the types of `target`, which has the columns' order.
+        """Return the decoded columns for a batch of records, in the order and with the types of `target`.
 
         Rows that cannot be decoded are left out if the option `invalid` is "drop".
 
@@ -160,7 +160,7 @@ def read_field(
     version: int | None = None,
     taken: Collection[str] = (),
 ) -> ReadField:
-    """Return the schema and columns for reading keys or values; column names in `taken` are not used.
+    """Return the `ReadField` for keys or values; names in `taken` are not used for its columns.
 
     Raises:
         ConfigError: the registry has no such subject, or a schema in another format.
@@ -211,7 +211,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Return for each of `count` rows its index among the decoded rows, or -1 if it is in `dead`."""
+    """Return an array with the index of each row among the decoded rows, or -1 for rows in `dead`."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1
@@ -285,7 +285,7 @@ def _decoded(
 
 
 def _only_at(column: pa.Array, rows: Collection[int]) -> pa.Array:
-    """Return a column with null in all rows except `rows`."""
+    """Return a copy of a column with null in all rows that are not in `rows`."""
     if not rows:
         return pa.nulls(len(column), column.type)
     keep = np.zeros(len(column), dtype=np.bool_)

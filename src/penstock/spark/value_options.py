@@ -152,7 +152,7 @@ def _read_field(
 
 
 def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
-    """Return the options of those of keys and values that are encoded with a schema.
+    """Return the options for each field (key, value) that the sink encodes with a schema.
 
     Raises:
         ConfigError: an option is malformed, missing, or contradicts another one.

@@ -78,7 +78,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _halved(column: pa.Array, wanted: pa.DataType, first: int, bad: list[int]) -> list[pa.Array]:
-    """Convert a column part by part, halving parts that fail; a row that cannot be converted becomes null."""
+    """Convert a column; halve a part that fails and retry, until only unconvertible rows become null."""
     found = _cast(column, wanted)
     if found is not None:
         return [found]

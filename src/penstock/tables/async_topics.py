@@ -159,7 +159,7 @@ def scan_topic_async(
     waits for a batch.
 
     Arguments and errors are those of `penstock.scan_topic`, without `protocol`: topics of Kafka 0.7 cannot be
-    read. The call asks the schema registry for the types, and blocks the loop for that request.
+    read. The call requests the types from the schema registry, and blocks the event loop during that request.
     """
     need_arrow("scan_topic_async")
     from penstock.records.arrow import schema_for

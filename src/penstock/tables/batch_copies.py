@@ -1,8 +1,8 @@
-"""Prepare batches of one log for another: copy a batch whole if nothing changes, else encode it anew.
+"""Prepare record batches for copying to another log: a batch is reused whole if possible, else re-encoded.
 
 The copied batches contain the records that a consumer would read, in the same order, with their keys, values,
-headers, timestamps and codec. Left out are control batches, records of aborted transactions, and records
-before the start offset.
+headers, timestamps and codec. Control batches, records of aborted transactions, and records before the start
+offset are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROWS_MAX = 10_000
 
 
 class BatchCopy(NamedTuple):
-    """A batch to send, or None if there is nothing to copy; and the source offset at which to continue.
+    """A batch to send (None if there is nothing to copy), and the source offset at which to continue.
 
     `spans` are the source offsets of the batch's records, ascending, as (first offset, count of offsets).
     """
@@ -110,7 +110,7 @@ def _copies(
 def _is_left_out(
     view: memoryview, start: int, end: int, header: BatchHeader, transactions: AbortedTransactions | None
 ) -> bool:
-    """Return whether a batch is a control batch or belongs to an aborted transaction."""
+    """Return True if a batch is not copied: a control batch, or one of an aborted transaction."""
     if header.is_control:
         if (
             transactions is not None
@@ -139,7 +139,7 @@ def _may_stay_whole(header: BatchHeader, start: int, codec: int | None, keep_off
 def _whole(
     view: memoryview, start: int, end: int, header: BatchHeader, partition: int, base_offset: int
 ) -> EncodedBatch:
-    """Return a copy of the batch with another base offset and without producer id and transaction."""
+    """Return a copy of the batch with another base offset, and without producer id and transactional bit."""
     data = bytearray(view[start:end])
     data[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = bytes((0, header.attributes & CODEC_MASK))
     set_base_offset(data, 0, base_offset)
@@ -177,7 +177,7 @@ def _written_anew(
 
 
 def _spans(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Return ascending offsets as spans (first offset, count of consecutive offsets)."""
+    """Group ascending offsets into spans: (first offset, count of consecutive offsets)."""
     spans: list[tuple[int, int]] = []
     for offset in offsets:
         if spans and offset == sum(spans[-1]):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
 
 LOOK_EVERY_S = 5.0
-"""Seconds between two looks for new partitions and topics; ``metadata.max.age.ms`` applies if it is less."""
+"""Seconds between two checks for new partitions and topics; ``metadata.max.age.ms`` applies if it is less."""
 
 log = logger_named("penstock.tables")
 
@@ -74,7 +74,7 @@ class TopicFollower:
         self._look_at = self._loop.time() + self._look_every_s
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Wait for records; return the parts of partitions fetched since the last call, none after `stop`.
+        """Wait for records; return the parts fetched since the last call, or an empty list after `stop`.
 
         Raises:
             KafkaError: a broker refuses a request.
@@ -130,7 +130,7 @@ class TopicFollower:
         fetcher.start(Cursor(tp, offset, None, FETCH_BYTES, topic_id))
 
     async def _look(self, fetcher: Fetcher) -> None:
-        """Follow new partitions and topics. Retry in the next call if no broker answers."""
+        """Look up new partitions and topics, and fetch them; if no broker answers, the next call retries."""
         try:
             topics = await topics_of(self._client, self._spec)
             await self._client.refresh(topics)

@@ -1,4 +1,4 @@
-"""Return landed tables as lists of files or Arrow datasets, with only the files in their manifests."""
+"""Read landed tables (topics stored as files) as lists of committed files or as Arrow datasets."""
 
 from __future__ import annotations
 

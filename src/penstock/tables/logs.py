@@ -234,7 +234,7 @@ def _values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return the decoders of a log's keys and values, or None if they stay bytes.
+    """Return the decoders (`Values`) of a log's keys and values, or None if both stay bytes.
 
     If `topic` is None, the name of the only topic in the directory selects the subject in the registry.
     Raises the errors of `Values.checked`.
@@ -266,7 +266,7 @@ def _only_topic(path: str) -> str:
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
-    """Return the topics to read, from those `found` in the directory; [None] means its only topic."""
+    """Return the topics to read, out of those `found` in the directory; [None] means the only topic in it."""
     if spec.pattern is not None:
         fits = spec.pattern.fullmatch
         return sorted(name for name in found if fits(name) and not name.startswith("__"))
@@ -274,7 +274,7 @@ def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
 
 
 def one_after_the_other(parts: Sequence[Batches]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the batches of several scans, one scan after the other."""
+    """Yield the batches of several scans: all of one scan, then all of the next."""
     with ExitStack() as stack:
         for part in parts:
             stack.enter_context(closing(part))
@@ -351,7 +351,7 @@ def _check_07(bounds: Bounds) -> None:
 
 
 def _byte(bound: KnownBound, partition: int, latest: int | None) -> int | None:
-    """Return a bound of a Kafka 0.7 log as a byte offset; `latest` if a mapping lacks the partition."""
+    """Convert a bound of a Kafka 0.7 log to a byte offset; `latest` if a mapping lacks the partition."""
     point = bound.get(partition) if isinstance(bound, Mapping) else bound
     if point is None or (point == "earliest" and latest == 0) or (point == "latest" and latest is None):
         return latest

@@ -39,7 +39,8 @@ POLL_INTERVAL_S = 1.0
 """Seconds to wait at the end of the source before the next fetch, if the copy follows the source."""
 
 SIGNS = 4
-"""Number of requests to source and target in `POLL_INTERVAL_S`, to find out whether they still answer."""
+"""Number of requests per `POLL_INTERVAL_S` that are sent to source and target to check that they still
+answer."""
 
 LAST_RECORD_TIMEOUT_S = 30.0
 
@@ -52,7 +53,7 @@ class Position07(NamedTuple):
 
 
 class MirrorProgress(NamedTuple):
-    """The progress of one partition: records copied, and the reached and last byte offset in the source."""
+    """The progress of one partition: records copied, byte offset reached in the source, the source's end."""
 
     source_partition: int
     partition: int
@@ -137,7 +138,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def _source_may_be_away(self) -> Iterator[None]:
-        """Suppress a `_SourceAwayError` of the block; store it in `Topics07.troubles` until a success."""
+        """Suppress a `_SourceAwayError` in the block; store it in `Topics07.troubles` until a success."""
         try:
             yield
         except _SourceAwayError as error:
@@ -156,7 +157,7 @@ class Mirror:
             yield from self._copy(partition, number)
 
     def _check_target(self, admin: Admin) -> None:
-        """Raise TopicRecreatedError if the target topic has another id than at the beginning."""
+        """Raise TopicRecreatedError if the target topic's id has changed since the copy began."""
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             (described,) = admin.describe_topics([self.target_topic])
             if None not in (self._target_id, described.topic_id) and described.topic_id != self._target_id:
@@ -215,7 +216,7 @@ class Mirror:
 
 @contextlib.contextmanager
 def _of_source() -> Iterator[None]:
-    """Raise `_SourceAwayError` for a NetworkError in the block, to distinguish source and target."""
+    """Convert a NetworkError in the block to `_SourceAwayError`, to distinguish source and target."""
     try:
         yield
     except NetworkError as error:
@@ -223,11 +224,11 @@ def _of_source() -> Iterator[None]:
 
 
 class _SourceAwayError(NetworkError):
-    """The source cannot be reached, or has closed the connection."""
+    """Raised if the source cluster cannot be reached, or has closed the connection."""
 
 
 def _with_places(messages: Iterator[PlainMessage]) -> Iterator[tuple[Position07, PlainMessage]]:
-    """Yield (position, message), where messages inside one outermost message are numbered from 0."""
+    """Yield (position, message); in a position, the messages inside an outermost message count from 0."""
     for offset, inner in groupby(messages, attrgetter("offset")):
         for place, message in enumerate(inner):
             yield Position07(offset, place), message

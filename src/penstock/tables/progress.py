@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any
 
 SHOWN_AFTER_S = 1.0
-"""Duration of a call after which the line appears."""
+"""Duration of a call in seconds after which the progress line appears."""
 
 INTERVAL_S = 0.25
 BAR_COLUMNS = 24
 SWITCH = "PENSTOCK_PROGRESS"
-"""The environment variable that applies to calls without a `progress` argument: 0 never, 1 always."""
+"""The environment variable for calls without a `progress` argument: 0 never shows the line, 1 always does."""
 
 
 def is_wanted(wanted: bool | None) -> bool:
@@ -66,7 +66,8 @@ class ProgressLine:
         """Width in characters of the line on the screen; 0 if no line is shown."""
         self._is_in_notebook = self.is_wanted and _is_notebook()
         self._output: Any = None
-        """IPython's handle of the cell's output, which is used to replace the line; None before the first."""
+        """IPython's handle of the cell's output, with which the line is replaced; None before the first
+        line."""
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -89,7 +90,7 @@ class ProgressLine:
             self._write(self.line(now - self._began_at))
 
     def line(self, elapsed_s: float) -> str:
-        """Return the text of the line after `elapsed_s` seconds."""
+        """Return the text of the progress line after `elapsed_s` seconds of the call."""
         rate = self._bytes / 1e6 / elapsed_s
         said = f"{self._done:,} {self._unit}, {rate:,.0f} MB/s"
         if not self.total:

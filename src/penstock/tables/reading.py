@@ -1,4 +1,4 @@
-"""Read topics by a `ReadSpec`: code that `read_topic`, `scan_topic` and their async versions share."""
+"""Read the records that a `ReadSpec` specifies: code that `read_topic`, `scan_topic` and others share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROTOCOLS = (KAFKA, "0.7")
 
 SMALL_FETCH_BYTES = 64 << 10
 LIKELY_RECORD_BYTES = 1 << 10
-"""Assumed size of a record: a fetch for a read with a limit asks for `limit` times this size."""
+"""Assumed size of a record in bytes: a read with a limit fetches `limit` times this size."""
 
 Place = tuple[int, int, int]
 """The sort key of a batch: (index of its topic, partition number, index of the batch in its partition)."""
@@ -205,7 +205,7 @@ class CheckedRead:
         return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
 
     def _rounds(self, plan: ReadPlan) -> list[list[OffsetRange]]:
-        """Group the offset ranges by what is fetched in parallel: all of them, or with a limit one at a time.
+        """Group the offset ranges that are fetched in parallel: all of them, or one at a time with a limit.
 
         With a limit, one partition is read after another, so that every call returns the same records.
         """
@@ -308,7 +308,7 @@ def check_partitions(which: str, bound: KnownBound, partitions: Collection[int])
 
 
 def point_of(bound: KnownBound, partition: int, default: KnownPoint) -> KnownPoint:
-    """Return the bound of one partition; `default` if `bound` is a mapping without it."""
+    """Return the bound of one partition, or `default` if `bound` is a mapping without this partition."""
     return bound.get(partition, default) if isinstance(bound, Mapping) else bound
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Batches(Protocol):
-    """An iterator that reads record batches lazily, until `close`."""
+    """The interface of an iterator that reads record batches lazily, until `close` is called."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
@@ -30,7 +30,7 @@ class Batches(Protocol):
 
 
 class PlacedBatches(Protocol):
-    """An async iterator that reads (partition, record batch) lazily, until `aclose`."""
+    """The interface of an async iterator that reads (partition, record batch) lazily, until `aclose`."""
 
     def __aiter__(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]: ...
 

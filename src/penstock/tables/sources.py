@@ -25,13 +25,13 @@ ADVICE = (
 
 
 class ArrowStream(Protocol):
-    """A table of any library that gives a stream of batches by Arrow's PyCapsule interface."""
+    """A table of any library that exports a stream of batches through Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
-    """A single batch of any library that exports it by Arrow's PyCapsule interface."""
+    """A batch of any library that exports a single array through Arrow's PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
@@ -48,7 +48,8 @@ Tabular = ArrowStream | ArrowArray | InterchangeFrame
 def tables_in(data: Tabular | Iterable[Tabular]) -> Iterator[pa.Table | pa.RecordBatch]:
     """Yield the tables and batches in `data` one after another, with small ones joined.
 
-    A producer groups the rows of one table by partition, and streams often have small batches.
+    Small ones are joined because a producer groups the rows of each table by partition, which costs time per
+    table.
 
     Raises:
         EncodeError: an element of `data` is no table.

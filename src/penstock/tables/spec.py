@@ -54,7 +54,7 @@ Topics = str | re.Pattern[str] | Iterable[str]
 
 
 class ScanOptions(TypedDict, total=False):
-    """The arguments that bounded scans and scans with `follow` have in common; see `penstock.scan_topic`."""
+    """The keyword arguments of scans with and without `follow`, as a type; see `penstock.scan_topic`."""
 
     start: Bound
     last: Last | None
@@ -73,7 +73,7 @@ ValueFormat = Literal["avro", "json", "protobuf"]
 
 
 class DecodingScanOptions(ScanOptions, total=False):
-    """The arguments of a scan that decodes keys or values; see `penstock.scan_topic`."""
+    """The keyword arguments of scans that decode keys or values, as a type; see `penstock.scan_topic`."""
 
     value: ValueFormat | None
     key_format: ValueFormat | None
@@ -87,9 +87,9 @@ _NAMES = {"earliest": "earliest", "latest": "latest", EARLIEST: "earliest", LATE
 
 
 class Bounds(NamedTuple):
-    """Checked bounds of a read. If `last` is set, each partition is read from `last` offsets before its end.
+    """Checked bounds of a read. If `last` is set, a read of a partition starts `last` offsets before its end.
 
-    `limit` is the most records to return.
+    `limit` is the maximum number of records to return; None means no limit.
     """
 
     start: KnownBound
@@ -159,7 +159,7 @@ class ReadSpec:
 
     @property
     def title(self) -> str:
-        """The words for the topics in messages, such as "topic orders" or "topics a, b"."""
+        """The text that names the topics in messages, such as "topic orders" or "topics a, b"."""
         if self.pattern is not None:
             return f"topics {self.pattern.pattern}"
         return f"topic {self.names[0]}" if len(self.names) == 1 else f"topics {', '.join(self.names)}"
@@ -172,11 +172,11 @@ class ReadSpec:
 
     @property
     def may_be_small(self) -> bool:
-        """True if a limit is set and no key: then at most `limit` records have to be decoded."""
+        """True if there is a limit and no key, so that at most `limit` records must be decoded."""
         return self.bounds.limit is not None and self.key is None
 
     def numbers_of(self, topic: str, known: Collection[int]) -> list[int]:
-        """Return the partitions to read of a topic, by number; `known` are the partitions that it has.
+        """Return the numbers of the partitions to read of a topic; `known` has the topic's partitions.
 
         Raises:
             ConfigError: the partitioner returns a partition that does not exist.
@@ -209,11 +209,11 @@ class RowLimit:
         self._left = limit
 
     def is_reached(self) -> bool:
-        """Return whether all rows up to the limit have been taken."""
+        """Return True if as many rows as the limit allows have been taken."""
         return self._left == 0
 
     def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Count the rows of a batch; return the batch without rows beyond the limit."""
+        """Count the rows of a batch; return the batch without the rows that exceed the limit."""
         if self._left is None:
             return batch
         taken = batch if batch.num_rows <= self._left else batch.slice(0, self._left)
@@ -322,7 +322,7 @@ def _point(point: object, which: str, now_ms: int, needs_zones: bool) -> KnownPo
 
 
 def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
-    """Return the time `point`, or the time that is the duration `point` before now, in whole milliseconds."""
+    """Return the time `point` in whole milliseconds; a duration `point` means that long before now."""
     try:
         found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment_ms(point, now_ms))
     except (ValueError, OverflowError) as error:

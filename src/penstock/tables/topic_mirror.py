@@ -54,28 +54,29 @@ from penstock.tables.mirroring.settings import shared_settings
 log = logger_named("penstock.tables")
 
 STEP_BYTES_MAX = 32 << 20
-"""Bytes of batches after which a transaction is committed; the last batch may exceed the limit."""
+"""Size in bytes of sent batches at which a transaction is committed; the last batch may exceed the limit."""
 
 STEP_S_MAX = 5.0
 """Seconds after which a transaction is committed; brokers abort transactions after a minute by default."""
 
 ANOTHER_MS = 100.0
-"""Milliseconds that a transaction waits for the next batch if the source has more records."""
+"""Milliseconds that an open transaction waits for the next batch if the source has more records."""
 
 CHECK_EVERY_S = 1.0
 """Interval in seconds at which an idle copy checks that the topic ids of both topics are unchanged."""
 
 TRIM_EVERY_S = 60.0
-"""Interval in seconds at which offsets that retention removed in the target are removed from the maps."""
+"""Interval in seconds at which records that retention has removed from the target are removed from the
+maps."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
-"""Defaults of the source's consumer; `source_config` overrides them."""
+"""Default options of the consumer that reads the source; `source_config` overrides them."""
 
 RECORD_BYTES_MAX = 128 << 20
 """Default ``max.request.size`` of the producer: large, because the source has accepted these records."""
 
 FENCED = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
-"""Names of the errors which mean that another producer has taken over the transactional id."""
+"""Names of the error codes that mean that another producer has taken over the transactional id."""
 
 NOT_COPIED = ("min.insync.replicas", "confluent.", "penstock.")
 """Names or prefixes of topic settings that are not copied, because they depend on the brokers."""
@@ -162,7 +163,8 @@ class TopicMirror:
         self._edges: dict[int, tuple[int, int]] = {}
         """First and end offset of each target partition at the last `move_groups`."""
         self._firsts: dict[int, int] = {}
-        """With `keep_offsets`: the source's first offsets, at which empty target partitions have to begin."""
+        """With `keep_offsets`: first offsets of source partitions, at which empty target partitions must
+        begin."""
         self._ends_of_target: dict[int, int] = {}
         """With `keep_offsets`: end offsets of target partitions after all batches that were sent."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
@@ -225,7 +227,7 @@ class TopicMirror:
                 self._maps.forget_before(partition, begin)
 
     def look_at_target(self) -> None:
-        """Send a request to the target, to find out whether it answers while there is nothing to copy.
+        """Send a request to the target, to check that it answers, while there is nothing to copy.
 
         Raises:
             NetworkError, RequestTimeoutError: the target cannot be reached, or does not answer.
@@ -235,7 +237,8 @@ class TopicMirror:
     def _begin_as_source(self, partitions: Iterable[int]) -> None:
         """Set the log start offsets of the target to those of the source by DeleteRecords.
 
-        For a target that keeps offsets. Compacted topics refuse the request: their log starts stay.
+        Only for a target that keeps the source's offsets. Compacted topics refuse the request, so their log
+        starts stay.
         """
         starts = {TopicPartition(self.target_topic, n): self._firsts.pop(n, 0) for n in partitions}
         for tp, start in starts.items():
@@ -466,7 +469,7 @@ class TopicMirror:
     def _go_on_behind_others(self) -> bool:
         """Move the positions past the records that another copy of the same name has written to the target.
 
-        Return True if there are such records. For a target that keeps offsets.
+        Return True if there are such records. Only for a target that keeps the source's offsets.
         """
         self._under_way = None
         has_moved = False
@@ -514,7 +517,7 @@ class TopicMirror:
         return described.topic_id
 
     def _refuse_others(self, source_id: str | None, target_id: str | None) -> None:
-        """Raise TopicRecreatedError if a topic id is not the one with which the copy began."""
+        """Raise TopicRecreatedError if a topic id differs from the one with which the copy began."""
         begun = self._ids
         if None not in (begun.source, source_id) and source_id != begun.source:
             why = f"what was copied is of the old one: penstock group delete {self.name} starts afresh"
@@ -714,7 +717,7 @@ class _Sent:
         self._spans.setdefault(partition, []).extend(copy.spans)
 
     def runs(self) -> dict[int, list[tuple[int, int, int]]]:
-        """Return (source offset, target offset, count) of the acknowledged records, by partition.
+        """Return a dict from partition to runs (source offset, target offset, count) of acknowledged records.
 
         Return {} if a batch failed: then the transaction raises the error, and the map stays unchanged.
 
@@ -741,7 +744,7 @@ class _Sent:
 def _side_by_side(
     spans: Sequence[tuple[int, int]], places: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield runs (source offset, target offset, count) from the (offset, count) spans of the same records.
+    """Combine the records' spans (offset, count) in both logs to runs (source offset, target offset, count).
 
     `spans` are their offsets in the source, `places` those in the target.
     """

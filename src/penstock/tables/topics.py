@@ -267,7 +267,7 @@ def values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return the decoders of a topic's keys and values, or None if they stay bytes.
+    """Return the decoders (`Values`) of a topic's keys and values, or None if both stay bytes.
 
     Raises the errors of `Values.checked`.
     """
@@ -364,10 +364,10 @@ def compressing(
 
 
 def _says_how(config: object) -> bool:
-    """Return True if `config` sets a compression type, or is no mapping (the producer then refuses it)."""
+    """Return True if `config` sets a compression type, or is no mapping, which the producer refuses later."""
     return not isinstance(config, Mapping) or bool(COMPRESSION_NAMES & config.keys())
 
 
 def older(one: int | None, other: int | None) -> int | None:
-    """Return the earlier of two times; ignore one that is None, and return None if both are."""
+    """Return the earlier of two times; None stands for no time. Return None if both are None."""
     return other if one is None else one if other is None else min(one, other)

@@ -42,7 +42,7 @@ class Range07(NamedTuple):
 
 
 def split_partition(number: int) -> tuple[int, int]:
-    """Return (broker id, partition number on that broker) for a number of a `Topics07` partition."""
+    """Split the number of a `Topics07` partition; return (broker id, partition number on that broker)."""
     return divmod(number, PARTITIONS_PER_BROKER)
 
 
@@ -98,7 +98,7 @@ class Topics07:
         return [driver.connection for driver in self._drivers.values()]
 
     def addresses_opening(self) -> list[Address]:
-        """Return an empty list: connections to brokers of 0.7 are opened only within a request."""
+        """Return no addresses, because connections to 0.7 brokers are opened only within a request."""
         return []
 
     def partitions(self, topic: str) -> list[int]:
@@ -141,7 +141,7 @@ class Topics07:
         )
 
     def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
-        """Yield a range in pieces: (byte offset of the piece, bytes of complete messages)."""
+        """Yield the bytes of a range in chunks: (byte offset of the chunk, bytes of complete messages)."""
         driver, number = self._at(wanted.partition)
         return driver.chunks(wanted.topic, number, wanted.start, wanted.end)
 
@@ -256,7 +256,7 @@ CHUNK_BYTES = 16 << 20
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield (position, piece) of a segment: pieces of about `CHUNK_BYTES` that end between messages."""
+    """Yield (position, chunk) for a segment; chunks have about `CHUNK_BYTES`, and end between messages."""
     from penstock.v07.columns import complete_size
 
     position = 0

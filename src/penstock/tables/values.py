@@ -1,4 +1,4 @@
-"""Decode the keys and values of topics by their schemas, batch by batch, and collect dead letters."""
+"""Decode the keys and values of topics with their schemas, and collect undecodable records (dead letters)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.tables.spec import Topics
 
 PLACES = ("topic", "partition", "offset")
-"""The columns that identify a dead letter: they are fetched even if the caller does not request them."""
+"""The columns that identify an undecodable record (dead letter); they are fetched even if not requested."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """Decodes the keys and values of a read: has the requested columns, and a decoder per decoded column."""
+    """Decodes the keys and values that a read returns. It has a decoder for each column to decode."""
 
     columns: tuple[str, ...]
     decoders: Mapping[str, Decoder]
@@ -96,7 +96,7 @@ class Values:
     def fetched(self) -> tuple[str, ...]:
         """The columns to fetch: those requested, topic, partition, offset; with a registry also the headers.
 
-        The headers may have the schema id.
+        Headers are fetched because they may have the schema id.
         """
         more = (*PLACES, *(("headers",) if self.has_registry else ()))
         return (*self.columns, *(name for name in more if name not in self.columns))
@@ -133,7 +133,7 @@ class Values:
         return DecodedPlacedBatches(self, batches)
 
     def decoded_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return a batch decoded, or None if none of its rows decodes. Raises as `table`."""
+        """Return a batch with decoded columns, or None if no row decodes. Raises the errors of `table`."""
         table = self.table(pa.Table.from_batches([batch]))
         return table.combine_chunks().to_batches()[0] if table.num_rows else None
 

@@ -98,7 +98,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the plugin's markers, and begin to keep log lines."""
+    """Register the plugin's markers, and begin to collect log lines of brokers and clients."""
     logger = logging.getLogger("penstock")
     logger.addHandler(log_tail)
     if logger.level == logging.NOTSET:  # lines of INFO are for the report alone, unless the run asks for them

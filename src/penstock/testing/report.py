@@ -31,7 +31,7 @@ TOPICS_MAX = 20
 PARTITIONS_MAX = 20
 """The greatest number of partitions shown per topic, and of committed offsets shown per group."""
 LAST_RECORDS = 5
-"""The number of last records shown per partition."""
+"""The number of records shown per partition, counted from the end of its log."""
 RECORDED_MAX = 10
 """The greatest number of partitions whose last records are shown."""
 READ_BYTES_MAX = 1 << 20
@@ -125,7 +125,7 @@ def nodes_of(served: Served) -> list[Node]:
 
 
 def leader_of(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
-    """Return a partition from the node that leads it, or None if no node does."""
+    """Return the partition object of the node that leads the partition, or None if no node leads it."""
     for node in nodes:
         topic = node.cluster.topics.get(name)
         if topic is not None and index < len(topic.partitions):

@@ -236,7 +236,7 @@ def decode(
 
 
 class _Wrappers:
-    """Collects consecutive wrappers (compressed messages), decompressed, to make columns of all together."""
+    """Decompresses and collects consecutive wrappers (compressed messages), to convert them together."""
 
     def __init__(self, unpack: UnpackLimits) -> None:
         self._unpack = unpack
@@ -251,7 +251,7 @@ class _Wrappers:
         self._next_offset = 0
 
     def add(self, wrapper: memoryview, offset: int) -> bool:
-        """Decompress and add a wrapper; return False if it is no wrapper, or `iter_messages` must read it."""
+        """Add the messages of a wrapper; return False if `iter_messages` must read this message instead."""
         try:
             found = wrapped(wrapper)
             if found is None:

@@ -283,7 +283,7 @@ class Connection07:
         return view
 
     def _notice_hangup(self, connected: socket.socket) -> None:
-        """Raise OSError if the broker has closed the connection: a PRODUCE has no response to read."""
+        """Raise OSError if the broker has closed the connection, which a PRODUCE without a response hides."""
         readable = select.poll()
         readable.register(connected, select.POLLIN)
         if readable.poll(0):

@@ -65,7 +65,7 @@ class PlainMessage(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The valid part of a message set: its size in bytes, outermost messages, and largest payload."""
+    """The valid part of a message set: size, number of outermost messages, and largest payload in bytes."""
 
     size: int
     message_count: int
@@ -97,7 +97,7 @@ def encode_message(
 def encode_set(
     payloads: Iterable[Buffer], *, codec: CompressionCodec = CompressionCodec.NONE, magic: int = 1
 ) -> bytes:
-    """Encode a message set, with a `codec` inside one wrapper. An empty set has no wrapper.
+    """Encode a message set; a `codec` compresses it into one wrapper message, unless the set is empty.
 
     Raises:
         EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
@@ -256,7 +256,7 @@ def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
 
 
 def complete_size(data: memoryview) -> int:
-    """Return the size in bytes of the complete outermost messages in `data`, by which a fetcher advances."""
+    """Return the size in bytes of the complete outermost messages in `data`: a fetcher advances this far."""
     size = 0
     for _, stop in cut(data):
         size = stop

@@ -75,8 +75,8 @@ SLICE_BYTES = 128 << 10
 """The size in bytes of the pieces in which a message set in memory is passed to a socket."""
 
 TURNS = 4
-"""The number of iterations of the event loop until a byte in a socket, or a waiting connection, reaches its
-handler."""
+"""The maximum number of iterations of the event loop before it calls the handler of a socket with bytes to
+read, or of a waiting connection. `stop` lets that many iterations pass."""
 
 DRAIN_S = 1.0
 """The maximum time in seconds that `stop` waits for the processing of requests that have arrived."""

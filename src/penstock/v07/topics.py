@@ -158,7 +158,7 @@ class Topics:
         return log.offsets_before(part.time_ms, part.count_max, now_ms=self._clock.now_ms())
 
     def flush_due(self) -> None:
-        """Flush the logs whose flush interval is over, and remove segments by retention.
+        """Flush the logs whose flush interval is over, and remove segments past their retention.
 
         Raises:
             Exception: the first error of a log, after all logs were processed.

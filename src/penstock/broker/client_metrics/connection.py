@@ -1,4 +1,4 @@
-"""The connection of a client that pushes metrics: its origin, and the client's state, which ends with it."""
+"""Ties the state of a client that pushes metrics to its connection, and describes the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PushingConnection:
-    """A resource of a connection that drops the state of its client instance when the connection closes."""
+    """A session resource that drops the client instance's state when the connection closes."""
 
     def __init__(self, service: ClientMetrics, client_instance_id: bytes) -> None:
         self._service = service
@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Register a client instance with its connection, to drop its state when the connection ends."""
+    """Attach a client instance to its connection, so that its state is dropped when this ends."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

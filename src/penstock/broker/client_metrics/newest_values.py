@@ -1,6 +1,6 @@
-"""The newest values of metrics that clients have pushed, for tests and for inspection.
+"""The newest values of metrics that clients have pushed, for tests and the page ``/client-metrics``.
 
-Values outlive the connection and the client, so that the values of the last push can be read. Memory is
+Values stay after the client has disconnected, so that the values of its last push can be read. Memory is
 bounded: the oldest clients and series are dropped, and all values count against
 `penstock.kept.state.bytes.max`.
 """
@@ -14,18 +14,20 @@ from penstock.broker.requests.kept_state import KeptState
 from penstock.telemetry.points import Labels, MetricKind, Point
 
 CLIENTS_MAX = 1000
-"""The most clients whose values are kept."""
+"""The maximum number of clients whose values are stored. For a further one, the oldest are dropped."""
 
 SERIES_MAX = 2000
-"""The most series of one client that are kept. A series is one metric with one set of labels."""
+"""The maximum number of series of one client that are stored. A series is one metric with one set of
+labels."""
 
 _CLIENT_BYTES = 1500
 _SERIES_BYTES = 500
-"""The estimated memory of a client, and also that of a series, without their texts, in bytes."""
+"""The estimated memory of a series in bytes, without its name and labels. `_CLIENT_BYTES` is the
+estimate for a client."""
 
 
 class Pusher(NamedTuple):
-    """A client that has pushed metrics. `client_instance_id` is text, as Kafka prints ids."""
+    """A client that has pushed metrics. `client_instance_id` is the id as base64 text, as Kafka prints it."""
 
     client_instance_id: str
     client_id: str
@@ -114,7 +116,7 @@ class NewestValues:
         self._kept.has_room_for(0)  # drops the oldest if there is too much
 
     def rows(self) -> list[ClientMetric]:
-        """Return every value: clients in the order of their last push, and the metrics of each by name."""
+        """Return all values: clients in the order of their last push, and each one's metrics by name."""
         return [
             ClientMetric(
                 *client.pusher,

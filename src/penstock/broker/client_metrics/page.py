@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from penstock.broker.client_metrics.newest_values import ClientMetric
 
 BYTES_MAX = 16 << 20
-"""The most characters of the page. If exceeded, values of the clients that pushed longest ago are left out.
+"""The maximum number of characters of the page. If necessary, it leaves out the clients whose last push
+is oldest.
 """
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:
-    """Return the values as a JSON array of objects with `ClientMetric`'s fields; NaN, infinity are null."""
+    """Return values as a JSON array of objects with `ClientMetric`'s fields; null for NaN and infinity."""
     lines = []
     left = BYTES_MAX
     for row in reversed(list(rows)):

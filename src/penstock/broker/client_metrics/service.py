@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 INSTANCES_MAX = 16384
-"""The most clients whose state is kept, as in Apache Kafka. Beyond it, the idlest client is dropped."""
+"""The maximum number of clients with stored state, as in Apache Kafka. A further client replaces the
+one idle for longest."""
 
 EXPIRY_S = 60.0
-"""The least seconds until the state of a silent client is dropped, or three push intervals if longer."""
+"""The seconds without a request after which a client's state is dropped. Three push intervals apply if
+they are longer."""
 
 EXPIRY_STEP_S = 10.0
 
@@ -57,7 +59,7 @@ class Origin(NamedTuple):
 
 
 class Instance:
-    """A client instance: the metrics that it must push, and the times of its last requests (monotonic s)."""
+    """A client instance: the metrics to push, and the times of its last requests (monotonic seconds)."""
 
     __slots__ = (
         "asked",
@@ -78,19 +80,20 @@ class Instance:
         self.asked = asked
         self.subscription_id = subscription_id
         self.generation = generation
-        """The number of the version of the subscriptions from which `asked` was computed."""
+        """The version number of the subscriptions from which `asked`, the metrics to push, was
+        computed."""
         self.asked_at = self.pushed_at = -inf
         self.expires_at = inf
         self.is_terminating = False
         self.error = ErrorCode.NONE
-        """The error code in the answer to the latest request."""
+        """The error code in the response to the client's latest request."""
 
 
 class ClientMetrics:
     """The state of a broker that accepts metrics from clients (KIP-714).
 
-    `settings` returns the settings of subscriptions by name, and `version` a number that changes whenever
-    they may have changed. `cpu_s` returns the CPU seconds that this thread has used.
+    `settings` returns the settings of all subscriptions by name. `version` returns a number that changes
+    whenever these settings may have changed. `cpu_s` returns the CPU seconds that this thread has used.
     """
 
     def __init__(
@@ -123,8 +126,8 @@ class ClientMetrics:
     ) -> tuple[ErrorCode, bytes, Instance]:
         """Handle a request for subscriptions; return an error code, the client instance's id and its state.
 
-        A client without an id gets a new one. THROTTLING_QUOTA_EXCEEDED (89): the client asks before its
-        interval is over.
+        A client without an id gets a new one. THROTTLING_QUOTA_EXCEEDED (89): the client's push interval is
+        not over yet.
         """
         if client_instance_id == ZERO_UUID:
             client_instance_id = random_uuid()
@@ -150,7 +153,7 @@ class ClientMetrics:
         codec: int,
         size: int,
     ) -> ErrorCode:
-        """Check everything of a push except its metrics; return an error code.
+        """Check all fields of a push except the encoded metrics; return an error code.
 
         INVALID_REQUEST (42): the id is reserved, or the client has marked its previous push as the last.
         THROTTLING_QUOTA_EXCEEDED (89): the push comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the
@@ -198,7 +201,7 @@ class ClientMetrics:
 
     @staticmethod
     def _is_due(instance: Instance, now: float) -> bool:
-        """Return True, and store the time of the push, if a push is allowed now.
+        """Return True and record `now` as the time of the last push, if a push is allowed now.
 
         The first push after a subscription request may come at any time: clients send it after 0.5 to 1.5
         intervals, at random.
@@ -212,7 +215,7 @@ class ClientMetrics:
     # --- clients -----------------------------------------------------------------------------------------
 
     def drop(self, client_instance_id: bytes) -> None:
-        """Drop the state of a client whose connection has ended. The values that it has pushed stay."""
+        """Drop the state of a client whose connection has ended; keep the values that it has pushed."""
         self._instances.pop(client_instance_id, None)
 
     def expire(self, now: float) -> None:
@@ -224,7 +227,7 @@ class ClientMetrics:
             del self._instances[key]
 
     def _instance(self, client_instance_id: bytes, origin: Origin, now: float) -> Instance:
-        """Return the state of a client; create it if the client is new or the subscriptions have changed."""
+        """Return a client's state; make a new one if the client is new or the subscriptions have changed."""
         self._renew_subscriptions()
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.generation != self._generation:

@@ -1,7 +1,7 @@
 """Subscriptions to client metrics: the metrics that matching clients must push, and how often (KIP-714).
 
-Subscriptions are stored as settings of resources of type 16, CLIENT_METRICS. Each applies to every client
-that it matches.
+Subscriptions are stored as settings of resources of type 16, CLIENT_METRICS. A subscription applies to every
+client that it matches.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from typing import NamedTuple
 from penstock.broker.requests.patterns import Pattern, PatternWorkError, compile_pattern
 
 INTERVAL_MS = 300_000
-"""The default of `interval.ms`. A client to which no subscription applies asks again at this interval."""
+"""The default of `interval.ms`. A client without a matching subscription asks for subscriptions again
+at this interval."""
 
 EVERY_METRIC = "*"
 
 COMPARED_CHARACTERS_MAX = 255
-"""The most characters of a client attribute that can match, since matching takes longer for long ones."""
+"""The maximum number of characters of a client attribute. Longer ones match no pattern, since matching
+would take too long."""
 
 MATCHING_WORK_MAX = 20_000
-"""The most states that a pattern may visit for one client, about 10 ms. Beyond it, there is no match."""
+"""The maximum number of matcher states that a pattern may visit for one client, about 10 ms. With more,
+the pattern does not match."""
 
 MATCHING_CPU_S = 0.02
-"""The CPU seconds for matching one client with all subscriptions. Those not reached do not apply to it."""
+"""The CPU seconds for matching one client with all subscriptions. Subscriptions not tried by then do
+not apply to the client."""
 
 
 class MetricsSubscription(NamedTuple):
-    """A subscription to client metrics. `matches` has a test for each client attribute that must match."""
+    """A subscription to client metrics. `matches` is a dict from client attribute to required pattern."""
 
     metrics: frozenset[str]
     interval_ms: int
@@ -45,7 +49,7 @@ class RequestedMetrics(NamedTuple):
     interval_ms: int
 
     def subscription_id(self, client_instance_id: bytes) -> int:
-        """Return one client's subscription id, a signed 32-bit number that changes with the metrics."""
+        """Return a client's subscription id, a signed 32-bit number that changes if the metrics change."""
         text = f"{','.join(self.metrics)};{self.interval_ms}"
         mixed = zlib.crc32(text.encode()) ^ zlib.crc32(client_instance_id)
         return mixed - (1 << 32) if mixed >> 31 else mixed
@@ -73,7 +77,7 @@ def _items(text: str) -> list[str]:
 def asked_of(
     client: Mapping[str, str | None], subscriptions: Iterable[MetricsSubscription], cpu_s: Callable[[], float]
 ) -> RequestedMetrics:
-    """Return the metrics that a client with these attributes must push.
+    """Return the metrics that the subscriptions request from a client with these attributes.
 
     `cpu_s` returns the CPU seconds that this thread has used: matching stops after `MATCHING_CPU_S`.
     """

@@ -47,7 +47,7 @@ class _Topic(Protocol):
 
 
 class ConfigTarget(Protocol):
-    """The interface of the broker's metadata for changes of settings: what is read, and what is written."""
+    """The interface of the cluster's metadata through which settings are read and changed."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -79,13 +79,13 @@ A = TypeVar("A", bound=_Answer)
 
 MINIMUM = "min.insync.replicas"
 ELR_FEATURE = "eligible.leader.replicas.version"
-"""The feature of eligible leader replicas, which may lead without being in sync (KIP-966)."""
+"""The name of the feature of eligible leader replicas, which may lead without being in sync (KIP-966)."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """The operations on a setting, as IncrementalAlterConfigs numbers them."""
 
 KEPT_RESOURCES_MAX = 1000
-"""The most groups and metrics subscriptions, together, that may have settings."""
+"""The maximum number of groups and client metrics subscriptions, together, that may have settings."""
 
 BROKER_TEXTS_MAX = 1000
 """The most dynamic settings of a broker, including those with unknown names."""
@@ -117,7 +117,7 @@ def answer_each(
     cluster: ConfigTarget,
     now_ms: int,
 ) -> list[A]:
-    """Write the records that `plan` returns for the resources in one batch; return a result per resource.
+    """Write the records that `plan` returns for each resource, all in one batch; return their results.
 
     A resource with an error has no records in the batch. With `validate_only` nothing is written.
     """
@@ -191,7 +191,7 @@ def plan_changes(
     changes: Sequence[SettingChange],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the metadata records for `changes`; a value that is set already needs no record.
+    """Check `changes` and return their metadata records; a value that is set already needs no record.
 
     `suggestions` limits the number of unknown names in a request for which a similar name is searched.
 
@@ -297,7 +297,7 @@ def _check_minimum(cluster: ConfigTarget, changes: Sequence[SettingChange], name
 
 
 def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) -> None:
-    """Check the settings to be set for one broker, or for all brokers if `name` is empty."""
+    """Check changes to the dynamic settings of one broker, or of all brokers if `name` is empty."""
     settings = {setting: broker_setting(cluster.config, setting) for setting in texts}
     for change, reason in (
         (READ_ONLY, "Cannot update these configs dynamically"),
@@ -342,7 +342,7 @@ def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
-    """Return a mapping from name to text with the settings that are set for a resource.
+    """Return the settings that are set for a resource, as a mapping from name to text.
 
     Raises:
         KafkaError: the resource does not exist.
@@ -377,7 +377,7 @@ def _apply(
     resource: str,
     suggestions: Suggestions,
 ) -> None:
-    """Apply one change to `texts`, the settings of a resource."""
+    """Apply one change to `texts`, the resource's settings, after checking it."""
     setting, operation, value = change
     is_topic = resource_type == TOPIC_RESOURCE
     if operation == DELETE:

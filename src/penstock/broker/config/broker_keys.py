@@ -1,8 +1,7 @@
 """The settings of the broker (server.properties): Kafka's names, types and defaults (4.x), and others.
 
-A key without effect is accepted, because files written for Apache Kafka carry it; its description has the
-reason why it means nothing to a single process. `inert_keys` has Kafka's other settings, which have no use
-here at all.
+A key without effect is accepted, because files for Apache Kafka contain it; its description says why it has
+no effect in Penstock. `inert_keys` has Kafka's other settings, which have no use here at all.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _idle(*column: Any, **more: Any) -> ConfigKey:
 
 
 def _topic_defaults() -> list[ConfigKey]:
-    """Return the broker keys that only set defaults of topic keys, such as log.retention.bytes."""
+    """Return the broker settings that only set defaults of topic settings, such as log.retention.bytes."""
     keys = {}
     for key in TOPIC_KEYS.values():
         for name, factor in key.synonyms:
@@ -141,14 +140,14 @@ _STREAMS_KEYS = (
         "group.streams.acceptable.recovery.lag",
         LONG,
         "10000",
-        "How many offsets a member of a streams group may lack to count as caught up with a task.",
+        "Maximum lag, in offsets, at which a streams group's member counts as caught up.",
         at_least=0,
     )._replace(is_hidden=True),
     broker_key(
         "group.streams.assignors",
         LIST,
         "sticky",
-        "The assignor of streams groups; there is one.",
+        "Assignor of streams groups; `sticky` is the only one.",
         choices=("sticky",),
     ),
     broker_key(
@@ -189,7 +188,7 @@ _STREAMS_KEYS = (
         "group.streams.task.offset.interval.ms",
         INT,
         "60000",
-        "How often members of streams groups report how far they have restored the state of their tasks.",
+        "Interval at which members of streams groups report the restored offsets of their tasks.",
         at_least=1,
     )._replace(is_hidden=True),
 )
@@ -372,14 +371,14 @@ BROKER_KEYS = table(
     broker_key(
         "advertised.port", INT, None, "Port for clients; replaced by advertised.listeners.", at_least=0
     ),
-    broker_key("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
+    broker_key("host.name", STRING, None, "Address to listen on; replaced by listeners. Needs port."),
     broker_key("port", INT, None, "Port to listen on in releases before the setting listeners.", at_least=0),
     *PENSTOCK_KEYS,
     broker_key(
         "advertised.listeners", LIST, None, "Addresses for clients, where they differ from listeners."
     ),
     broker_key(
-        "auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."
+        "auto.create.topics.enable", BOOLEAN, "true", "Create an unknown topic when a client asks for it."
     ),
     broker_key(
         "auto.leader.rebalance.enable",
@@ -411,10 +410,10 @@ BROKER_KEYS = table(
     _idle("controller.quorum.voters", LIST, "", _NO_QUORUM),
     _idle("create.topic.policy.class.name", CLASS, None, "there are no policies."),
     broker_key(
-        "default.replication.factor", INT, "1", "Replication factor of topics that name none.", at_least=1
+        "default.replication.factor", INT, "1", "Replication factor of new topics without one.", at_least=1
     ),
     broker_key("delete.topic.enable", BOOLEAN, "true", "Allow clients to delete topics."),
-    broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
+    broker_key("fetch.max.bytes", INT, "57671680", "Maximum bytes of a Fetch response.", at_least=1024),
     *_GROUP_KEYS,
     *_LOCKED_KEYS,
     *_SHARE_KEYS,
@@ -425,9 +424,9 @@ BROKER_KEYS = table(
         "0",
         "Time for which a new group waits for more members. Apache Kafka's default is 3000.",
     ),
-    broker_key("group.max.session.timeout.ms", INT, "1800000", "Longest session timeout of a member."),
-    broker_key("group.max.size", INT, str(INT_MAX), "Most members of a group.", at_least=1),
-    broker_key("group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member."),
+    broker_key("group.max.session.timeout.ms", INT, "1800000", "Maximum session timeout in classic groups."),
+    broker_key("group.max.size", INT, str(INT_MAX), "Maximum members of a classic group.", at_least=1),
+    broker_key("group.min.session.timeout.ms", INT, "6000", "Minimum session timeout in classic groups."),
     _idle("inter.broker.listener.name", STRING, None, _NO_QUORUM),
     broker_key(
         "leader.imbalance.check.interval.seconds",
@@ -437,10 +436,10 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
-        "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
+        "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security protocol of each listener."
     ),
     broker_key(
-        "listeners", LIST, "PLAINTEXT://127.0.0.1:9092", "Address to listen on: PLAINTEXT://HOST:PORT."
+        "listeners", LIST, "PLAINTEXT://127.0.0.1:9092", "Addresses to listen on: PLAINTEXT://HOST:PORT."
     ),
     broker_key(
         "log.cleaner.enable", BOOLEAN, "true", "Compact topics whose cleanup.policy contains compact."
@@ -456,12 +455,12 @@ BROKER_KEYS = table(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         "134217728",
-        "Memory for the keys of one compaction, 24 bytes each; further records wait for the next one.",
+        "Bytes for the keys of one compaction, 24 each; records with further keys wait for the next.",
         at_least=1,
     ),
     _idle("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
     broker_key("log.dir", LIST, None, "Data directory; if empty, the broker keeps everything in memory."),
-    broker_key("log.dirs", LIST, None, "Data directories; the first is for the metadata, if none has them."),
+    broker_key("log.dirs", LIST, None, "Data directories; the first gets the metadata log if none has it."),
     broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
@@ -483,7 +482,7 @@ BROKER_KEYS = table(
         at_least=0,
     ),
     broker_key(
-        "log.retention.check.interval.ms", LONG, "300000", "How often retention is applied.", at_least=1
+        "log.retention.check.interval.ms", LONG, "300000", "Interval between retention checks.", at_least=1
     ),
     broker_key(
         "metadata.log.max.record.bytes.between.snapshots",
@@ -546,15 +545,13 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     _idle("metadata.log.dir", STRING, None, "metadata lives in the data directory."),
-    broker_key("node.id", INT, "1", "Number of this broker.", at_least=0),
+    broker_key("node.id", INT, "1", "Id of this broker, unique in the cluster.", at_least=0),
     _idle("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
     _idle("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
-    broker_key("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
+    broker_key("num.partitions", INT, "1", "Partition count of new topics without one.", at_least=1),
     _idle("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
     _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS, at_least=1),
-    broker_key(
-        "offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0
-    ),
+    broker_key("offset.metadata.max.bytes", INT, "4096", "Maximum bytes of a commit's metadata.", at_least=0),
     broker_key(
         "offsets.retention.check.interval.ms",
         LONG,
@@ -563,7 +560,7 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
-        "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups expire.", at_least=1
+        "offsets.retention.minutes", INT, "10080", "Time until offsets of an empty group expire.", at_least=1
     ),
     broker_key("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
     broker_key(
@@ -574,7 +571,7 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
-        "offsets.topic.segment.bytes", INT, "104857600", "Segment size of __consumer_offsets.", at_least=1
+        "offsets.topic.segment.bytes", INT, "104857600", "Segment bytes of __consumer_offsets.", at_least=1
     ),
     _idle("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
     broker_key(
@@ -633,7 +630,7 @@ BROKER_KEYS = table(
         "replica.fetch.min.bytes",
         INT,
         "1",
-        "In a cluster: minimum bytes for which the leader makes a follower's fetch wait.",
+        "In a cluster: minimum bytes for which a follower's fetch waits at the leader.",
         at_least=1,
     ),
     broker_key(
@@ -663,7 +660,7 @@ BROKER_KEYS = table(
         "In a cluster: RackAwareReplicaSelector sends consumers to replicas in their rack.",
     ),
     broker_key(
-        "socket.listen.backlog.size", INT, "50", "Connections that may wait to be accepted.", at_least=1
+        "socket.listen.backlog.size", INT, "50", "Maximum connections that wait for acceptance.", at_least=1
     ),
     broker_key(
         "socket.receive.buffer.bytes",
@@ -672,7 +669,7 @@ BROKER_KEYS = table(
         "Size of the receive buffer of sockets, in bytes; -1 means the system's default.",
         at_least=-1,
     ),
-    broker_key("socket.request.max.bytes", INT, "104857600", "Largest request accepted.", at_least=1),
+    broker_key("socket.request.max.bytes", INT, "104857600", "Maximum bytes of a request.", at_least=1),
     broker_key(
         "socket.send.buffer.bytes",
         INT,
@@ -681,7 +678,7 @@ BROKER_KEYS = table(
         at_least=-1,
     ),
     broker_key(
-        "telemetry.max.bytes", INT, "1048576", "Most bytes of metrics in one push of a client.", at_least=1
+        "telemetry.max.bytes", INT, "1048576", "Maximum bytes of metrics in one push of a client.", at_least=1
     ),
     broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -691,7 +688,7 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
-        "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
+        "transaction.max.timeout.ms", INT, "900000", "Maximum transaction timeout of a producer.", at_least=1
     ),
     broker_key(
         "transaction.state.log.min.isr",

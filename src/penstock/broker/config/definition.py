@@ -15,7 +15,7 @@ DAY_MS = 86_400_000
 class ConfigKey(NamedTuple):
     """The definition of one setting. `default` is text, or None if there is no default.
 
-    `choices`, `at_least` and `at_most` bound the value; `never` is an invalid value inside the bounds.
+    `choices`, `at_least` and `at_most` limit the value; `never` is an invalid value within the limits.
 
     `synonyms` are the broker keys that determine the default, highest priority first, each with the factor
     that converts its unit to that of this key.
@@ -44,7 +44,7 @@ class ConfigKey(NamedTuple):
 
 
 def idle(key: ConfigKey) -> ConfigKey:
-    """Return a copy of `key` that has no effect. The description of the key must give the reason."""
+    """Return a copy of `key` marked as without effect; the reason must be in the key's description."""
     return key._replace(doc=f"No effect: {key.doc}", has_effect=False)
 
 

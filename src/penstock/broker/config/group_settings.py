@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-"""The setting of a share group with the name of its dead letter topic (KIP-1191); empty for none."""
+"""The name of the share group setting that chooses the group's dead letter topic (KIP-1191). An empty
+value means no topic."""
 
 DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
-"""The setting of a share group that copies key and value of records into its dead letter topic."""
+"""The name of the share group setting with which key and value of records are copied into the dead
+letter topic."""
 
 
 class NumericSettings(Protocol):
@@ -20,7 +22,7 @@ class NumericSettings(Protocol):
 
 
 def group_setting(own: Mapping[str, str], broker: NumericSettings, kind: str, name: str) -> int:
-    """Return a numeric setting of a group: its own value within the broker's bounds, or the broker's value.
+    """Return a group's numeric setting: its own value limited by the broker's bounds, else the broker's.
 
     `own` is a mapping from the names of the group's settings to their texts, `kind` is ``consumer``,
     ``share`` or ``streams``. The bounds may have changed since the group's own setting was checked.

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
 UNKNOWN = 0
-"""The type of an unknown setting. DescribeConfigs does not return its value, which may be a secret."""
+"""The type code of a setting with an unknown name. DescribeConfigs does not return the value, which may
+be a secret."""
 
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
 _MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -38,7 +39,8 @@ _UNLISTED = frozenset(
         _MOVES,
     )
 )
-"""The names of replication throttles, which Kafka's tools set; DescribeConfigs lists those that are set."""
+"""The names of the replication throttles that Kafka's tools set. DescribeConfigs lists only those that
+are set."""
 
 _THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 
@@ -49,7 +51,7 @@ def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
-    """Return the definition of a broker setting: a known key, an inert key, or one for an unknown name."""
+    """Return a broker setting's definition, also for a setting without effect or of unknown name."""
     key = BROKER_KEYS.get(name)
     if key is not None and name not in _unknown_to_brokers(config):
         return BrokerSetting(key, CLUSTER if name in DYNAMIC_KEYS else READ_ONLY)
@@ -75,12 +77,12 @@ def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
 
 
 def _is_of_old(name: str) -> bool:
-    """Return True for a setting that `listeners` has replaced. DescribeConfigs lists it only if it is set."""
+    """Return True for an obsolete setting or one of Kafka 0.7: DescribeConfigs lists it only if set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
 
 
 def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
-    """Return all settings that DescribeConfigs lists: known keys, inert keys, and others that were set."""
+    """Return the settings that DescribeConfigs lists: those of Kafka and Penstock; unknown ones if set."""
     gone = {
         synonym
         for name, key in TOPIC_KEYS.items()

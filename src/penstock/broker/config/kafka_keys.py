@@ -29,7 +29,8 @@ from penstock.broker.config.security_settings import KEYS, base_name, refuse_unp
 from penstock.broker.config.security_settings import check as check_security
 
 READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
-"""The scope of a change at run time: never; all brokers or one; only one broker; only one listener."""
+"""The scopes in which a setting can be changed at run time: none; all brokers or one broker; only one
+broker; only one listener."""
 
 _TYPES = {
     "boolean": BOOLEAN,
@@ -48,7 +49,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class BrokerSetting(NamedTuple):
-    """A broker setting in ``inert_keys.txt``; `change` is READ_ONLY, CLUSTER, BROKER or LISTENER."""
+    """A setting in ``inert_keys.txt``. `change` is its scope: READ_ONLY, CLUSTER, BROKER or LISTENER."""
 
     key: ConfigKey
     change: str

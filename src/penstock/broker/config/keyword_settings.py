@@ -19,7 +19,7 @@ class BrokerSettings(TypedDict, total=False):
     advertised_port: int
     """Port for clients; replaced by advertised.listeners."""
     auto_create_topics_enable: bool
-    """Whether asking for an unknown topic creates it. Default: true."""
+    """Create an unknown topic when a client asks for it. Default: true."""
     auto_leader_rebalance_enable: bool
     """In a cluster: return leadership to the preferred replicas automatically. Default: true."""
     broker_heartbeat_interval_ms: int
@@ -49,7 +49,7 @@ class BrokerSettings(TypedDict, total=False):
     controller_quota_window_size_seconds: int
     """Length of one window of quota measurement, in seconds. Default: 1."""
     default_replication_factor: int
-    """Replication factor of topics that name none. Default: 1."""
+    """Replication factor of new topics without one. Default: 1."""
     delete_topic_enable: bool
     """Allow clients to delete topics. Default: true."""
     errors_deadletterqueue_auto_create_topics_enable: bool
@@ -58,7 +58,7 @@ class BrokerSettings(TypedDict, total=False):
     """Prefix that names of dead letter topics of share groups must have; empty allows all. Default:
     dlq.."""
     fetch_max_bytes: int
-    """Most bytes one Fetch answer carries. Default: 57671680."""
+    """Maximum bytes of a Fetch response. Default: 57671680."""
     group_consumer_assignment_interval_ms: int
     """Minimum time between two new assignments of a consumer group. Default: 1000."""
     group_consumer_assignors: str
@@ -94,11 +94,11 @@ class BrokerSettings(TypedDict, total=False):
     group_initial_rebalance_delay_ms: int
     """Time for which a new group waits for more members. Apache Kafka's default is 3000. Default: 0."""
     group_max_session_timeout_ms: int
-    """Longest session timeout of a member. Default: 1800000."""
+    """Maximum session timeout in classic groups. Default: 1800000."""
     group_max_size: int
-    """Most members of a group. Default: 2147483647."""
+    """Maximum members of a classic group. Default: 2147483647."""
     group_min_session_timeout_ms: int
-    """Shortest session timeout of a member. Default: 6000."""
+    """Minimum session timeout in classic groups. Default: 6000."""
     group_share_assignment_interval_ms: int
     """Minimum time between two new assignments of a share group. Default: 1000."""
     group_share_assignors: str
@@ -149,12 +149,11 @@ class BrokerSettings(TypedDict, total=False):
     group_share_session_timeout_ms: int
     """Time without a heartbeat after which a member is removed from a share group. Default: 45000."""
     group_streams_acceptable_recovery_lag: int
-    """How many offsets a member of a streams group may lack to count as caught up with a task. Default:
-    10000."""
+    """Maximum lag, in offsets, at which a streams group's member counts as caught up. Default: 10000."""
     group_streams_assignment_interval_ms: int
     """Minimum time between two new assignments of a streams group. Default: 1000."""
     group_streams_assignors: str
-    """The assignor of streams groups; there is one. Default: sticky."""
+    """Assignor of streams groups; `sticky` is the only one. Default: sticky."""
     group_streams_heartbeat_interval_ms: int
     """Interval at which members of streams groups send heartbeats. Default: 5000."""
     group_streams_initial_rebalance_delay_ms: int
@@ -185,20 +184,20 @@ class BrokerSettings(TypedDict, total=False):
     group_streams_session_timeout_ms: int
     """Time without a heartbeat after which a member is removed from a streams group. Default: 45000."""
     group_streams_task_offset_interval_ms: int
-    """How often members of streams groups report how far they have restored the state of their tasks.
-    Default: 60000."""
+    """Interval at which members of streams groups report the restored offsets of their tasks. Default:
+    60000."""
     host_name: str
-    """Address to listen on, before listeners came. Needs port."""
+    """Address to listen on; replaced by listeners. Needs port."""
     leader_imbalance_check_interval_seconds: int
     """In a cluster: interval at which leadership is returned to the preferred replicas. Default: 300."""
     listener_security_protocol_map: str
-    """Security of each listener by name. Default: PLAINTEXT:PLAINTEXT."""
+    """Security protocol of each listener. Default: PLAINTEXT:PLAINTEXT."""
     listeners: str
-    """Address to listen on: PLAINTEXT://HOST:PORT. Default: PLAINTEXT://127.0.0.1:9092."""
+    """Addresses to listen on: PLAINTEXT://HOST:PORT. Default: PLAINTEXT://127.0.0.1:9092."""
     log_cleaner_backoff_ms: int
     """Interval at which the broker checks for topics to compact. Default: 15000."""
     log_cleaner_dedupe_buffer_size: int
-    """Memory for the keys of one compaction, 24 bytes each; further records wait for the next one.
+    """Bytes for the keys of one compaction, 24 each; records with further keys wait for the next.
     Default: 134217728."""
     log_cleaner_delete_retention_ms: int
     """Default of the topic setting delete.retention.ms. Time for which tombstones stay in a compacted
@@ -220,7 +219,7 @@ class BrokerSettings(TypedDict, total=False):
     log_dir: str
     """Data directory; if empty, the broker keeps everything in memory."""
     log_dirs: str
-    """Data directories; the first is for the metadata, if none has them."""
+    """Data directories; the first gets the metadata log if none has it."""
     log_flush_interval_messages: int
     """Default of the topic setting flush.messages. Number of records after which the log is flushed to
     disk; 1 means after every batch. Default: 9223372036854775807."""
@@ -257,7 +256,7 @@ class BrokerSettings(TypedDict, total=False):
     """Default of the topic setting retention.bytes. Maximum bytes of a partition; beyond it, old
     segments are deleted. -1 means no limit. Default: -1."""
     log_retention_check_interval_ms: int
-    """How often retention is applied. Default: 300000."""
+    """Interval between retention checks. Default: 300000."""
     log_retention_hours: int
     """Default of the topic setting retention.ms. Age at which segments are deleted; -1 means never.
     Default: 168."""
@@ -266,7 +265,8 @@ class BrokerSettings(TypedDict, total=False):
     log_retention_ms: int
     """Default of the topic setting retention.ms. Age at which segments are deleted; -1 means never."""
     log_roll_hours: int
-    """Default of the topic setting segment.ms. Age at which a new segment begins. Default: 168."""
+    """Default of the topic setting segment.ms. Age of a segment at which a new one begins. Default:
+    168."""
     log_roll_jitter_hours: int
     """Default of the topic setting segment.jitter.ms. Maximum random time subtracted from segment.ms,
     so that partitions do not roll all at once. Default: 0."""
@@ -274,7 +274,7 @@ class BrokerSettings(TypedDict, total=False):
     """Default of the topic setting segment.jitter.ms. Maximum random time subtracted from segment.ms,
     so that partitions do not roll all at once."""
     log_roll_ms: int
-    """Default of the topic setting segment.ms. Age at which a new segment begins."""
+    """Default of the topic setting segment.ms. Age of a segment at which a new one begins."""
     log_segment_bytes: int
     """Default of the topic setting segment.bytes. Size in bytes at which a new segment begins. Default:
     1073741824."""
@@ -310,21 +310,21 @@ class BrokerSettings(TypedDict, total=False):
     """Default of the topic setting min.insync.replicas. Minimum number of in-sync replicas for writes
     with acks=all. Default: 1."""
     node_id: int
-    """Number of this broker. Default: 1."""
+    """Id of this broker, unique in the cluster. Default: 1."""
     num_partitions: int
-    """Partitions of topics that name no number. Default: 1."""
+    """Partition count of new topics without one. Default: 1."""
     offset_metadata_max_bytes: int
-    """Longest note that comes with an offset. Default: 4096."""
+    """Maximum bytes of a commit's metadata. Default: 4096."""
     offsets_retention_check_interval_ms: int
     """Interval at which expired offsets and groups are removed. Default: 600000."""
     offsets_retention_minutes: int
-    """Age at which offsets of empty groups expire. Default: 10080."""
+    """Time until offsets of an empty group expire. Default: 10080."""
     offsets_topic_num_partitions: int
     """Partitions of __consumer_offsets. Default: 50."""
     offsets_topic_replication_factor: int
     """Replication factor of a new __consumer_offsets, limited to the number of brokers. Default: 3."""
     offsets_topic_segment_bytes: int
-    """Segment size of __consumer_offsets. Default: 104857600."""
+    """Segment bytes of __consumer_offsets. Default: 104857600."""
     penstock_authentication_timeout_ms: int
     """Time after which a connection that has not completed TLS and SASL is closed. Default: 30000."""
     penstock_brokers: int
@@ -343,7 +343,7 @@ class BrokerSettings(TypedDict, total=False):
     penstock_metrics_host: str
     """Address at which the broker serves /metrics and /health. Default: 127.0.0.1."""
     penstock_metrics_port: int
-    """Port of /metrics and /health; 0 takes a free port. If it is not set, nothing is counted."""
+    """Port of /metrics and /health; 0 takes a free port. If it is not set, there are no metrics."""
     penstock_producers_max: int
     """Maximum number of idempotent producers in all partitions; beyond it, idle ones are dropped.
     Default: 100000."""
@@ -380,7 +380,7 @@ class BrokerSettings(TypedDict, total=False):
     replica_fetch_max_bytes: int
     """In a cluster: maximum bytes of one partition in one fetch of a follower. Default: 1048576."""
     replica_fetch_min_bytes: int
-    """In a cluster: minimum bytes for which the leader makes a follower's fetch wait. Default: 1."""
+    """In a cluster: minimum bytes for which a follower's fetch waits at the leader. Default: 1."""
     replica_fetch_response_max_bytes: int
     """In a cluster: maximum bytes of all partitions in one fetch of a follower. Default: 10485760."""
     replica_fetch_wait_max_ms: int
@@ -411,19 +411,19 @@ class BrokerSettings(TypedDict, total=False):
     """Maximum time for which a response of the share coordinator waits for in-sync replicas. Default:
     5000."""
     socket_listen_backlog_size: int
-    """Connections that may wait to be accepted. Default: 50."""
+    """Maximum connections that wait for acceptance. Default: 50."""
     socket_receive_buffer_bytes: int
     """Size of the receive buffer of sockets, in bytes; -1 means the system's default. Default: -1."""
     socket_request_max_bytes: int
-    """Largest request accepted. Default: 104857600."""
+    """Maximum bytes of a request. Default: 104857600."""
     socket_send_buffer_bytes: int
     """Size of the send buffer of sockets, in bytes; -1 means the system's default. Default: -1."""
     telemetry_max_bytes: int
-    """Most bytes of metrics in one push of a client. Default: 1048576."""
+    """Maximum bytes of metrics in one push of a client. Default: 1048576."""
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     """Interval at which transactions that exceed their timeout are aborted. Default: 10000."""
     transaction_max_timeout_ms: int
-    """Longest transaction a producer may ask for. Default: 900000."""
+    """Maximum transaction timeout of a producer. Default: 900000."""
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     """Interval at which expired transactional ids are removed. Default: 3600000."""
     transaction_state_log_min_isr: int

@@ -19,7 +19,7 @@ LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL":
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Return a dict from the name in the Admin API to the logger, for every logger of Penstock."""
+    """Return all loggers of Penstock, as a dict from their names in the Admin API."""
     return {ROOT: logging.getLogger(_OURS)} | {
         name: logger
         for name, logger in sorted(logging.root.manager.loggerDict.items())
@@ -28,7 +28,7 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_of(logger: logging.Logger) -> str:
-    """Return the effective level of a logger, as Apache Kafka names it."""
+    """Return Apache Kafka's name of the effective level of a logger."""
     level = logger.getEffectiveLevel()
     return next((word for word, number in LEVELS.items() if number >= level), "FATAL")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from penstock.broker.config.definition import BOOLEAN, INT, LONG, STRING, broker_key
 
 CHANGES_MAX = "penstock.request.changes.max"
-"""The setting that limits the topics, configured resources or quota entities that a request changes."""
+"""The name of the setting that limits the topics, resources with settings, or quota entities that one
+request may change."""
 
 _NAMES_07 = (
     "brokerid",
@@ -35,7 +36,7 @@ _NAMES_07 = (
 )
 """The names of the settings of Kafka 0.7, which `penstock.v07.settings` reads.
 
-Few brokers import that module, so the names are repeated here; a test compares the two lists.
+Few brokers import that module, so this list repeats the names; a test compares both lists.
 """
 
 PENSTOCK_KEYS = (
@@ -154,7 +155,7 @@ PENSTOCK_KEYS = (
         "penstock.metrics.port",
         INT,
         None,
-        "Port of /metrics and /health; 0 takes a free port. If it is not set, nothing is counted.",
+        "Port of /metrics and /health; 0 takes a free port. If it is not set, there are no metrics.",
         at_least=0,
     ),
 )

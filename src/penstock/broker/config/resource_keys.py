@@ -1,7 +1,7 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to client metrics (KIP-714).
 
-They are checked and stored as in Apache Kafka. A setting that is not set for a group has the broker's value.
-Subscriptions have an effect if the broker takes client metrics (`penstock.client.metrics`).
+The settings are checked and stored as in Apache Kafka. A setting that is not set for a group has the broker's
+value. Subscriptions have an effect if the broker takes client metrics (`penstock.client.metrics`).
 
 A resource exists from the time its first setting is set until its last setting is deleted.
 """
@@ -127,7 +127,8 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
         ),
     ),
 )
-"""A dict from release to the group settings that it introduced. Default None means the broker's value."""
+"""Pairs of a release and the group settings that it introduced. The default None means the broker's
+value."""
 
 _METRICS_KEYS = table(
     ConfigKey("interval.ms", INT, "300000", "How often clients push metrics, in milliseconds."),
@@ -152,14 +153,14 @@ _OFFSET_RESET = re.compile(
 
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
-    """Return the resource types with stored settings in the release: metrics since 3.7, groups since 4.0."""
+    """Return the resource types that can have settings: client metrics since 3.7, groups since 4.0."""
     if config.behaves_since(4, 0):
         return KEPT_KINDS
     return (METRICS_RESOURCE,) if config.behaves_since(3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
-    """Return the settings that a group or metrics subscription, according to `kind`, may have."""
+    """Return definitions of the settings of groups or of metrics subscriptions, depending on `kind`."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
     return {key.name: key for since, keys in _GROUP_KEYS if config.behaves_since(*since) for key in keys}
@@ -168,7 +169,7 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return each setting of a resource with its values: the effective one, those set, the default."""
+    """Return each setting of a resource with its values: effective value, value per source, default."""
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
@@ -302,7 +303,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """Return the broker's value of `name`, which is a group setting or a bound for one; None if unknown."""
+    """Return the broker's value of a setting that limits a group setting; None if it does not exist."""
     key = broker_setting(config, name).key
     if key.type == UNKNOWN:
         return None

@@ -21,7 +21,7 @@ TEXT, NUMBER, BOOLEAN, SECRET = "text", "number", "boolean", "secret"
 
 
 class SecurityKey(NamedTuple):
-    """The definition of one security setting: its type, its default (or None), and its description."""
+    """The definition of one security setting: type, default (None without one), and description."""
 
     type: str
     default: str | None
@@ -142,7 +142,7 @@ IDLE = frozenset(
 """Security settings of Apache Kafka that are ignored, because that does not weaken the broker."""
 
 _PROTECTING = ("ssl.", "sasl.", "authorizer.", "security.", "super.users", "allow.everyone.if.no.acl.found")
-"""Prefixes of security settings. A setting with such a prefix and an unknown name is refused."""
+"""Prefixes of security settings. The broker refuses an unknown setting whose name has one of them."""
 
 HANDLER_CLASS = "sasl.server.callback.handler.class"
 
@@ -165,7 +165,8 @@ _CLASSES: dict[str, tuple[str, ...]] = {
     ),
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
 }
-"""Settings for Java classes that control access, each with the classes that Penstock has equivalents for."""
+"""A dict from setting to Java class names. The settings name classes that control access; Penstock has
+equivalents of the listed classes only."""
 
 PER_MECHANISM = frozenset(
     name
@@ -195,8 +196,8 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
     `setting` is the name without listener prefix.
 
     Raises:
-        ConfigError: the setting names a Java class that controls access, or its unknown name begins like the
-        name of a security setting.
+        ConfigError: the setting names a Java class that controls access, or its name is unknown and has a
+        prefix of security settings.
     """
     _refuse_other_class(name, setting, text)
     if setting.startswith(_PROTECTING) and not is_known:
@@ -249,7 +250,7 @@ def is_secret(name: str) -> bool:
 
 
 class SettingTexts(Protocol):
-    """The interface of a broker's configuration: dicts of texts by name, in order of precedence."""
+    """The broker's configuration as this module reads it: dicts from name to text, by precedence."""
 
     @property
     def dynamic(self) -> Mapping[str, str]: ...

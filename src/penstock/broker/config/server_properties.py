@@ -17,7 +17,7 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 FILE_CHARACTERS_MAX = 1 << 20
-"""The most characters of a settings file that is read: a hundred times the usual maximum."""
+"""The maximum number of characters of a settings file; usual files are a hundred times smaller."""
 
 
 SUGGESTED_MAX = 20
@@ -25,7 +25,7 @@ SUGGESTED_MAX = 20
 
 
 class ReadProperties(NamedTuple):
-    """The settings in a file, and the position of each: ``PATH:LINE``."""
+    """The result of `read_properties`: settings of a file, and the position of each (``PATH:LINE``)."""
 
     settings: dict[str, str]
     places: dict[str, str]

@@ -339,7 +339,7 @@ TOPIC_KEYS = table(
         "segment.ms",
         LONG,
         "604800000",
-        "Age at which a new segment begins.",
+        "Age of a segment at which a new one begins.",
         "log.roll.ms",
         ("log.roll.hours", 3_600_000),
         at_least=1,
@@ -356,4 +356,5 @@ TOPIC_KEYS = table(
 RETIRED_KEYS = frozenset(
     ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 )
-"""Topic settings that only older releases have, and that a broker accepts only if it behaves as one."""
+"""Topic settings that only older releases have. A broker accepts them only if it behaves like such a
+release."""

@@ -2,7 +2,7 @@
 
 `BrokerConfig` has the settings of the broker; `TopicConfig` adds those that are set for one topic.
 Both return typed values and the source of each value, which DescribeConfigs reports.
-This module reads no file, and does not depend on the use of a setting.
+This module reads no file, and does not depend on the modules that use the settings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Value = bool | int | float | str | list[str] | None
 
 
 class Setting(NamedTuple):
-    """One value and its source. `name` is the synonym that was set; the value has the unit of that name."""
+    """One value of a setting and its source. `name` is the synonym that was set, which has its own unit."""
 
     name: str
     text: str | None
@@ -142,7 +142,8 @@ SUGGESTION_CHARACTERS_MAX = 64
 
 
 _NOT_A_DIRECTORY = compile_(r"(?:[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)|\d+(?:\.\d+){1,3}")
-"""A pattern for values passed by mistake instead of a directory: an address, or a release of Kafka."""
+"""A pattern for texts that users pass by mistake as the data directory: an address, or a release of
+Kafka."""
 
 _OURS = "penstock."
 """The prefix of Penstock's settings. An unknown name that begins with it is an error."""
@@ -171,7 +172,7 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggest
 
 
 def _is_heeded(name: str, text: str) -> bool:
-    """Return True if a setting that is not in `BROKER_KEYS` has an effect; raise ConfigError if invalid."""
+    """Return True if a setting outside of `BROKER_KEYS` has an effect; raise ConfigError if invalid."""
     # Imported here because few brokers have other settings, and starting must be fast.
     from penstock.broker.config.kafka_keys import key_besides
 
@@ -259,11 +260,11 @@ def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
 
 
 class BrokerConfig:
-    """The settings of a broker, over Kafka's defaults.
+    """The settings of a broker; Kafka's defaults apply to all settings that are not set.
 
-    `settings` come from the start of the broker. Clients have set `dynamic` for this broker and
-    `dynamic_defaults` for all brokers, which override `settings` (KIP-226). With `as_version` the defaults
-    are those of a release of Kafka.
+    `settings` are those at the start of the broker. `dynamic` and `dynamic_defaults` override them: clients
+    have set these for this broker and for all brokers (KIP-226). With `as_version`, the defaults are those of
+    a release of Kafka.
 
     Unknown names are ignored, as in Apache Kafka, and so are settings without effect: the
     broker logs both when it starts (`log_unheeded`).
@@ -276,7 +277,8 @@ class BrokerConfig:
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
         self.release = _release_settings(as_version) if as_version is not None else None
-        """The settings of the Kafka release as which the broker behaves; None for the newest."""
+        """The names and defaults of settings in the Kafka release as which the broker behaves; None for
+        the newest release."""
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
         """The definitions of the topic settings that the release has."""
@@ -297,10 +299,11 @@ class BrokerConfig:
             if any(name.startswith(f"group.{kind}.") for name in self.settings):
                 _check_group_keys(kind, self.integer)
         self.started_with: dict[str, str] = {}
-        """Settings from arguments of the broker, such as the address, which only DescribeConfigs uses."""
+        """Settings that come from arguments of the broker, such as its address. Only DescribeConfigs
+        reads this dict."""
 
     def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
-        """Return these settings, overridden by those that clients set for this broker and for all brokers.
+        """Return these settings, overridden by `own` (for this broker) and `defaults` (for all brokers).
 
         The two mappings are read at every access to a setting, so that changes in the mappings apply at once.
         """
@@ -310,7 +313,7 @@ class BrokerConfig:
         return config
 
     def behaves_since(self, *numbers: int) -> bool:
-        """Return True if the broker behaves as this release of Kafka, such as 4, 4, or a newer one."""
+        """Return True if the broker behaves as this Kafka release or a newer one; (4, 4) is release 4.4."""
         return self.release is None or self.release.numbers >= numbers
 
     def __getitem__(self, name: str) -> Value:
@@ -360,7 +363,7 @@ class BrokerConfig:
 
     @property
     def names_node(self) -> bool:
-        """True if the settings contain the node's id; otherwise the id in the data directory is used."""
+        """True if the settings contain the node's id. If False, the id in the data directory applies."""
         return "node.id" in self.settings or "broker.id" in self.settings
 
     @property
@@ -391,7 +394,7 @@ MIN_LAG, MAX_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
 class TopicConfig:
     """The settings of one topic: set for the topic, else set for the broker, else Kafka's default.
 
-    Values that a Produce or a Fetch needs are attributes, computed once.
+    The values that every Produce or Fetch request needs are attributes, computed once.
 
     Raises:
         ConfigError: a name is unknown, or a value is invalid.
@@ -448,7 +451,7 @@ class TopicConfig:
         self.deletes_old = isinstance(policy, list) and "delete" in policy
 
     def check_together(self) -> None:
-        """Check, before settings are stored, that they do not contradict each other.
+        """Check that the settings do not contradict each other; called before they are stored.
 
         Raises:
             ConfigError: the settings contradict each other.
@@ -485,8 +488,8 @@ class TopicConfig:
     def settings(self, name: str) -> list[Setting]:
         """Return every value of a setting, the effective value first.
 
-        As in Apache Kafka, a value in another unit (`log.retention.hours`) is left out until one in the
-        setting's own unit is set.
+        As in Apache Kafka, values in another unit (`log.retention.hours`) are left out if none is set in the
+        setting's own unit.
         """
         key = TOPIC_KEYS[name]
         found = [Setting(name, self.overrides[name], SOURCE_TOPIC)] if name in self.overrides else []
@@ -535,5 +538,5 @@ def _java_double(number: float) -> str:
 
 
 def _scaled(number: int, factor: int) -> int:
-    """Convert hours or minutes to milliseconds; leave a negative number, which means "never"."""
+    """Convert hours or minutes to milliseconds. A negative number, which means "never", is not converted."""
     return number if number < 0 else number * factor

@@ -41,7 +41,7 @@ class DueTimers:
         return timer
 
     def set(self, timer: Timer, when: float) -> None:
-        """Set when a timer fires, in seconds of the monotonic clock; this replaces an earlier time."""
+        """Set the monotonic time in seconds at which a timer fires; it replaces an earlier time."""
         self._timers.set(timer, when)
 
     @property

@@ -36,9 +36,10 @@ class MemberTimers:
         self._members: dict[tuple[str, str], dict[str, _Entry]] = {}
 
     def set(self, group_id: str, member_id: str, name: str, when: float, since: int | None = None) -> None:
-        """Set when a timer fires, in seconds of the monotonic clock; this replaces an earlier time.
+        """Set the monotonic time in seconds at which a timer fires; it replaces an earlier time.
 
-        If the timer was set with an equal `since`, an epoch, its time stays unchanged.
+        `since` is the member epoch to which the deadline belongs: if the timer was set with this epoch
+        before, its time stays unchanged.
         """
         key = group_id, member_id
         entries = self._members.get(key)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from penstock.errors import DecodeError
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
-"""A record of a coordinator. The value None is a tombstone."""
+"""The key and the value of a coordinator's record; a value of None makes a tombstone."""
 
 
 def stored_version(value: bytes, newest: int, what: str) -> int:

@@ -46,7 +46,7 @@ class _Limits(Protocol):
 
 
 class StatePartition(Protocol):
-    """The interface of a partition of a state topic."""
+    """The interface of a partition that `StateTopic` uses."""
 
     @property
     def log(self) -> Log: ...
@@ -68,7 +68,7 @@ class _Topic(Protocol):
 
 
 class StateTopics(Protocol):
-    """The interface of the broker's metadata for a state topic."""
+    """The interface of the broker's metadata that `StateTopic` uses."""
 
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
@@ -82,7 +82,7 @@ class StateTopics(Protocol):
 
 
 class Logs(Protocol):
-    """The interface of the broker's log store for a state topic."""
+    """The interface of the broker's log store that `StateTopic` uses."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         """Return True if a partition has ever been written to."""
@@ -93,7 +93,7 @@ class StateTopicLayout(NamedTuple):
 
     name: str
     settings: str
-    """The prefix of the topic's broker settings, such as those that end with ``num.partitions``."""
+    """The prefix of the broker settings for the topic, such as ``offsets.topic.``."""
     configs: Mapping[str, str]
     """The topic configs with which the topic is created, without `segment.bytes`."""
     has_min_isr: bool = False
@@ -320,7 +320,7 @@ class StoredBatch:
             return False
 
     def read(self, read: Callable[[bytes | None, bytes | None], T | None]) -> Iterator[tuple[T, int]]:
-        """Yield for each record the result of `read` for its key and value, unless None, and its offset."""
+        """Yield (result of `read`, offset) for each record; leave out records whose result is None."""
         view = self._view
         try:
             rows = decode_batch(view, 0, len(view), self._topic, self._index, verify=False)
@@ -361,5 +361,5 @@ def _check_size(partition: StatePartition, size: int, count: int, what: str) -> 
 
 
 def _described(error: Exception) -> str:
-    """Return the text of an exception, with the name of its class unless that is `DecodeError`."""
+    """Return an exception's text, preceded by the name of its class unless it is a `DecodeError`."""
     return str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"

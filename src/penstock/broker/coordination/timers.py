@@ -59,7 +59,7 @@ class Timers:
             self._enter(timer)
 
     def next_deadline(self) -> float:
-        """Return a time before which no timer fires. The next one may fire later if it was postponed."""
+        """Return a time in seconds before which no timer fires. The next timer may fire later."""
         return self._heap[0][0] if self._heap else NEVER
 
     def run(self, now: float) -> None:

@@ -1,8 +1,8 @@
-"""Makes responses with a chosen error code, in the form that the API uses for errors.
+"""Makes responses with the error code of a fault, in the form that the API uses for errors.
 
 A response has the structure of its request: an entry for each topic and partition in the request. So the
-response is built from both message definitions in parallel. Entries that must not fail come from the broker,
-which gets a request for only these entries.
+response is built from both message definitions in parallel. For the entries that must not fail, the broker
+handles a request with only these entries.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ WHOLE_ANSWER_CODES = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
-"""Error codes that are put into the top-level `error_code` of a response, if it has this field."""
+"""Error codes that are put into the top-level `error_code` of a response, if it has this field, instead
+of into its entries."""
 
 
 def answering_faults(faults: Faults) -> Interceptor:
@@ -62,7 +63,7 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def failing(request: Request, failures: list[Fault]) -> Answerer:
-    """Return an `Answerer` that answers a request with the error codes of the faults that apply."""
+    """Return the `Answerer` that answers a request with the error codes of the faults that apply to it."""
 
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
@@ -71,7 +72,7 @@ def failing(request: Request, failures: list[Fault]) -> Answerer:
 
 
 class Answerer:
-    """Answers one request with error codes: selects the part that the broker handles, adds error entries."""
+    """Answers one request with error codes for some or all entries; the broker handles the others."""
 
     def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -177,7 +178,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """Return the response part for `item`, a part of the request: failed entries, others from `real`."""
+        """Return the response to `item`, a part of the request: error entries, and others from `real`."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +211,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return a new response, or entry of one, with an error code and names from the request's `item`."""
+        """Return a new response (or entry) with an error code, and the names in `item` of the request."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -218,7 +219,7 @@ class Answerer:
         return make(item, code, "a fault on demand" if code else None)
 
     def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return the arrays of a struct whose entries, or entries nested in them, have an error code."""
+        """Return a struct's array fields whose entries, or entries nested in those, have an error code."""
         return error_arrays(self._parts.response, spec, self._version)
 
     # --- Metadata ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`ConnectionFaults`: faults of one connection (delayed, lost, reordered and damaged frames).
+"""`ConnectionFaults`: injects faults into one connection (delays, losses, reordering, damage).
 
 Only connections of a broker with faults have this object, so that other connections have no overhead. Faults
 with error codes are in the interceptor `penstock.broker.faults.answers.answering_faults`.
@@ -88,7 +88,7 @@ class ConnectionFaults:
         return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
-        """Apply the faults that happen before the request is handled, then answer the request."""
+        """Apply the faults that happen before the handler runs; answer the request if they allow it."""
         before = {fault.kind: fault for fault in happening if not fault.applied}
         if "drop" in before:
             self._fall_silent()
@@ -156,7 +156,7 @@ class ConnectionFaults:
         return self._held_answer is not None or self._held_frame is not None
 
     def _let_follow(self) -> None:
-        """Release the held-back request or response, after another one has overtaken it."""
+        """Release the request or response that was held back, because another one has overtaken it."""
         if self._held_answer is not None and not self._connection.busy:
             held, self._held_answer = self._held_answer, None
             self._connection.deliver(held)
@@ -168,7 +168,7 @@ class ConnectionFaults:
                 self._connection.handle(memoryview(held_frame))
 
     def go_on(self) -> None:
-        """Handle the held-back request that others have overtaken, once the connection is not busy."""
+        """Handle the request that others have overtaken, which waited for the connection to be free."""
         if self._next_frame is not None and not self._connection.busy:
             frame, self._next_frame = self._next_frame, None
             self._connection.handle(memoryview(frame))
@@ -198,7 +198,7 @@ class ConnectionFaults:
     # --- ends --------------------------------------------------------------------------------------------
 
     def _fall_silent(self) -> None:
-        """Stop answering requests. Frames are still read, until the backlog is full, to notice a close."""
+        """Stop answering requests. Some bytes are still read, to notice when the client disconnects."""
         self._connection.busy = True
 
     def _hang_up(self, fault: Fault) -> None:

@@ -1,4 +1,4 @@
-"""Damages responses for faults: one wrong bit, a wrong size, or a cut."""
+"""Damages responses for faults: flips a bit, changes the size field, or truncates the response."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from penstock.broker.faults.requests import Request
 
 _BODY_AT = 8
-"""The byte position of a response's body: after the size and the correlation id."""
+"""The byte position of a response's body: after the size field and the correlation id."""
 
 
 def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
-    """Return the bytes of a response, its size field included, damaged in the given way."""
+    """Return the bytes of a response, size field included, after the given kind of damage."""
     if callable(damage):
         return damage(answer)
     if damage == "cut":

@@ -16,14 +16,16 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpe
 from penstock.protocol.uuid import ZERO_UUID
 
 NAMED = ("topicName", "groupId", "transactionalId")
-"""Entity types such that each name in a request's array has its own entry in the response."""
+"""Entity types of names: if a request has an array of such names, each name has its own entry in the
+response."""
 
 NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
-"""Fields that mark structs such that each struct in a request's array has its own entry in the response."""
+"""Names of fields. A struct in a request's array that has one of these fields has its own entry in the
+response."""
 
 
 class Entity(NamedTuple):
-    """The topic, partition and group in a part of a request; each is None if the part does not name one."""
+    """The topic, partition and group that a part of a request names; each is None if it is not named."""
 
     topic: str | None = None
     partition: int | None = None
@@ -37,7 +39,7 @@ TopicNames = Callable[[bytes], "str | None"]
 
 
 class Guide:
-    """Finds entities in requests of one API version, with the API's message definition."""
+    """Finds the entities in requests of one API version, from the API's message definition."""
 
     def __init__(self, definition: Definition, version: int, topic_name: TopicNames) -> None:
         self.definition = definition
@@ -45,7 +47,7 @@ class Guide:
         self._topic_name = topic_name
 
     def entity_of(self, item: Any, field: FieldSpec, outer: Entity) -> Entity:
-        """Return the entity that one item of an array names."""
+        """Return the entity that one item of a request's array names; `outer` has the names around it."""
         if isinstance(item, str):
             return _scalar_entity(item, field, outer)
         if isinstance(item, int):
@@ -70,12 +72,12 @@ class Guide:
         return entity
 
     def entities(self, message: Any) -> list[Entity]:
-        """Return every entity that the request names; one empty entity if it names none."""
+        """Return every entity that the request names, or a single empty entity if it names none."""
         root = self.definition.root
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
     def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
-        """Return all entities that one item of an array, or an item nested in it, names."""
+        """Return all entities that one item of a request's array, or an item nested in it, names."""
         entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
             return [entity]

@@ -1,4 +1,4 @@
-"""`Faults`: fault injection. A fault defines the requests that it applies to, and its effect on them.
+"""`Faults`: fault injection. A fault defines the requests to which it applies, and its effect on them.
 
     fault = broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="t", times=2)
 
@@ -54,7 +54,8 @@ _KINDS: dict[str, tuple[type, str]] = {
     "connection": (int, "a number"),
     "times": (int, "a number"),
 }
-"""The types that the values of conditions must have. With another type, a fault would never happen."""
+"""A dict from option of a fault to the type of its value, and a noun for messages. With a value of
+another type, the fault would never happen."""
 
 
 def _check(where: FaultOptions) -> None:
@@ -83,7 +84,7 @@ def _check(where: FaultOptions) -> None:
 
 
 class FaultTarget:
-    """The conditions of a fault: it applies to the requests that meet all of them."""
+    """The conditions of a fault, which applies to the requests that meet all of them."""
 
     __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
 
@@ -115,7 +116,7 @@ class FaultTarget:
         return any(self.holds(entity) for entity in request.entities)
 
     def holds(self, entity: Entity) -> bool:
-        """Return True if the fault applies to an entity within a request."""
+        """Return True if the fault applies to a topic, partition or group within a request."""
         return (
             self.topic in (None, entity.topic)
             and self.partition in (None, entity.partition)
@@ -132,7 +133,7 @@ class FaultTarget:
 
 
 class Fault:
-    """One fault. `count` is the number of requests that it has happened to."""
+    """One fault. `count` is the number of requests to which it has happened."""
 
     def __init__(
         self,
@@ -161,9 +162,9 @@ class Fault:
         self.reset = reset
         self._skip = where.get("skip", 0)
         self.count = 0
-        """The number of requests that the fault has happened to."""
+        """The number of requests to which the fault has happened."""
         self.requests: deque[Request] = deque(maxlen=REQUESTS_KEPT)
-        """The latest requests that the fault has happened to."""
+        """The latest requests to which the fault has happened, at most `REQUESTS_KEPT`, oldest first."""
 
     def happens_to(self, request: Request) -> bool:
         """Return True if the fault happens to this request; if so, count it and add it to `requests`."""
@@ -189,7 +190,7 @@ class Fault:
                 raise RequestTimeoutError(f"{self!r} was to happen {count} times within {timeout_s} s")
 
     def stop(self) -> None:
-        """End the fault. Requests that it holds back stay held back."""
+        """End the fault. Requests that it has dropped or delayed stay so."""
         self._owner.remove(self)
 
     def __enter__(self) -> Fault:
@@ -211,9 +212,9 @@ class Faults:
 
     The methods have these arguments in common:
 
-    * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
-      `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
-    * `times` is how often the fault happens, None for always; `skip` how many requests pass first.
+    * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`, `group`,
+      `client_id` and `connection` are further conditions; `when` is a predicate of a `Request`.
+    * `times` is the number of requests to which the fault happens (None: no limit), after the first `skip`.
     * If `applied` is True, the broker executes the request in spite of the fault: a Produce that is dropped
       with ``applied=True`` is written, and only its response is lost.
     """
@@ -223,7 +224,8 @@ class Faults:
         self._renewed = renewed
         """A function that is called after faults were added or ended."""
         self.active: tuple[Fault, ...] = ()
-        """The active faults, oldest first. A change replaces the whole tuple."""
+        """The active faults, oldest first. A change replaces the whole tuple, so that other threads can
+        read it."""
         self.planned: tuple[Request, list[Fault]] | None = None
         """The request in progress and the `fail` faults for it; only the broker's thread uses this."""
 
@@ -240,8 +242,8 @@ class Faults:
     ) -> Fault:
         """Answer with an error code, per topic and partition if the API can, else for the whole request.
 
-        Other parts of the request are served. The connection of a Produce with acks=0, which has no response,
-        is closed.
+        The broker serves the other parts of the request. The connection of a Produce with acks=0, which has
+        no response, is closed.
 
         Raises:
             ConfigError: the API or error does not exist; the message suggests a similar one.
@@ -257,7 +259,7 @@ class Faults:
         applied: bool = True,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Answer late. Later requests on the connection wait, too, since responses keep their order.
+        """Delay the response by `seconds`. Later requests on the connection wait, too, to keep the order.
 
         By default, the request is executed on arrival, and its response waits. With ``applied=False``, the
         request itself waits.
@@ -282,7 +284,7 @@ class Faults:
         reset: bool = False,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Close the connection instead of answering; with `reset` the client sees a connection reset."""
+        """Close the connection instead of answering; with `reset`, close it with a TCP reset."""
         return self._add(Fault(self, "close", api, where, applied=applied, reset=reset))
 
     def corrupt(
@@ -349,7 +351,7 @@ class Faults:
 
 
 def key_of(api: str | int) -> int:
-    """Return the key of an API from any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
+    """Return an API's key; its name may be spelled in any way: ``list_offsets``, ``ListOffsetsRequest``.
 
     Raises:
         ConfigError: the API does not exist, or brokers do not serve it, so that a fault would never happen.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """One request of a client, with which faults check their conditions.
+    """One request of a client, against which faults check their conditions.
 
     `api` is the API's name (``Produce``), `key` the API key, `version` the API version. `connection` is the
     number of the connection, from 1. `message` is the decoded body, a copy that is never changed.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ClassicMembers:
-    """A consumer group during one request of the classic protocol, with the interface `JoinableGroup`."""
+    """Handles one request of the classic protocol for a consumer group, as a `JoinableGroup`."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class ClassicMembers:
 
     @property
     def _is_closed(self) -> bool:
-        """True if the migration policy is disabled, so that no classic member can join the group."""
+        """True if `group.consumer.migration.policy` is `disabled`, so that no classic member can join."""
         return self._settings.migration is MigrationPolicy.DISABLED
 
     def has_room_for(self, member_id: str) -> bool:
-        """Return True if the group has this member, or room for it, or does not accept it in any case."""
+        """Return True if the member is in the group or fits in; also True if `accepts` will refuse it."""
         return self._is_closed or member_id in self.members or len(self.members) < self._settings.max_size
 
     def accepts(self, protocol_type: str, protocols: Collection[str]) -> bool:
@@ -95,20 +95,23 @@ class ClassicMembers:
         return any(all(name in names for names in known) for name in protocols)
 
     def give_id(self, request: JoinGroupRequest, caller: Caller, now: float) -> str:
-        """Return a new member id. A consumer group does not wait for its use, and accepts any other id."""
+        """Return a new member id. The group does not store it, and members may join with other ids, too."""
         return str(uuid.uuid4())
 
     def withdraw(self, member_id: str) -> bool:
-        """Return False: there are no member ids to be withdrawn."""
+        """Return False: a consumer group does not store assigned member ids, so it has none to withdraw."""
         return False
 
     def refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
-        """Answer a JoinGroup with an error. As in Apache Kafka, only a new member id is repeated."""
+        """Answer a JoinGroup with an error.
+
+        As in Apache Kafka, the response has a member id only if the error is MEMBER_ID_REQUIRED.
+        """
         named = member_id if error is ErrorCode.MEMBER_ID_REQUIRED else ""
         self._outbox.replies.append((ticket, refused_join(named, error)))
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """Handle JoinGroup. The generation in the response is the member's epoch; it names no leader."""
+        """Handle JoinGroup. The response has the member's epoch as generation, and no leader."""
         member_id = request.member_id or str(uuid.uuid4())
         try:
             beat = self._beat(request, member_id, caller)
@@ -181,11 +184,11 @@ class ClassicMembers:
     # --- LeaveGroup --------------------------------------------------------------------------------------
 
     def leave(self, member_id: str) -> None:
-        """Note that a member leaves. It may be of either protocol."""
+        """Record that a member, of either protocol, leaves; `members_have_gone` then removes it."""
         self._leaving[member_id] = None
 
     def members_have_gone(self, now: float) -> None:
-        """Remove the members that leave.
+        """Remove the members for which `leave` was called.
 
         Raises:
             KafkaError: the removal cannot be stored; nothing has changed.
@@ -193,13 +196,14 @@ class ClassicMembers:
         self._service.leave_classic(self._store, self._group, list(self._leaving), now)
 
     def go_on(self, now: float) -> None:
-        """Do nothing: no member waits for others."""
+        """Do nothing: no member of a consumer group waits for other members."""
 
 
 def _has_to_rejoin_first(state: GroupState, member_id: str) -> bool:
     """Return True if SyncGroup must be refused, so that the member rejoins for a newer target assignment.
 
-    A member that must give up partitions first is not refused: the response has the partitions that it keeps.
+    A member that must give up partitions first is not refused: the response has the member's remaining
+    partitions.
     """
     current = state.current(member_id)
     return current.epoch < state.target_epoch and current.state is not MemberState.UNREVOKED

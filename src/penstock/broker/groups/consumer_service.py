@@ -168,7 +168,7 @@ class ConsumerGroupService:
         first: Sequence[KeyAndValue] = (),
         sees: Callable[[str], bool] | None = None,
     ) -> None:
-        """Store the changes of a request or timer, after the records `first`, and apply them.
+        """Store the changes of a plan, then apply them. `first` are records to store before them, if any.
 
         Raises:
             KafkaError: the changes cannot be stored; nothing has changed.

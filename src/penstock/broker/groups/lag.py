@@ -23,7 +23,7 @@ LOGS_OPENED_MAX = 20
 
 
 class GroupLag(NamedTuple):
-    """A group's committed offset in one partition. `lag` is None if the end is unknown to this broker."""
+    """A group's committed offset in one partition, and the lag: None if the high watermark is unknown."""
 
     group: str
     topic: str

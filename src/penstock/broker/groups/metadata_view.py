@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sized
 from typing import Protocol, TypeAlias
 
 Partition: TypeAlias = tuple[bytes, int]
-"""A topic's id and the number of a partition."""
+"""A partition as a pair: topic id and partition index."""
 
 
 class TopicView(Protocol):
@@ -19,7 +19,7 @@ class TopicView(Protocol):
 
 
 class TopicsView(Protocol):
-    """The topics of the cluster. `version` grows with every change of metadata."""
+    """The interface to the topics of the cluster. `version` grows with every change of metadata."""
 
     @property
     def topics(self) -> Mapping[str, TopicView]: ...
@@ -28,7 +28,7 @@ class TopicsView(Protocol):
 
 
 def ids_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> frozenset[bytes]:
-    """Return the ids of those named topics that exist."""
+    """Return the ids of the named topics, without those that do not exist."""
     return frozenset(topics[name].id for name in names if name in topics)
 
 

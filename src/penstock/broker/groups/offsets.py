@@ -11,7 +11,7 @@ OFFSET_BYTES = 450
 """The approximate memory of a committed offset in bytes, without its metadata."""
 
 PartitionKey = tuple[str, int]
-"""A topic's name and a partition's number."""
+"""A partition as a pair: topic name and partition index."""
 
 
 class CommittedOffset(NamedTuple):
@@ -85,7 +85,7 @@ class Offsets:
                 del self._by_group[group_id]
 
     def of_topics(self, topics: Iterable[str]) -> Iterator[tuple[str, list[PartitionKey]]]:
-        """Yield each group that has committed offsets for these topics, with the partitions that have one."""
+        """Yield (group id, partitions) for each group that has committed offsets in these topics."""
         names = set(topics)
         for group_id, offsets in self._by_group.items():
             partitions = [partition for partition in offsets if partition[0] in names]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from penstock.broker.groups.offsets import OFFSET_BYTES, CommittedOffset, PartitionKey
 
 Key = tuple[str, PartitionKey]
-"""A group's id and a partition (topic and index)."""
+"""A group id, and a partition (topic and index) for which the group has a pending offset."""
 
 
 class PendingOffsets:
@@ -57,7 +57,7 @@ class PendingOffsets:
         return {partition for group, partition in self._counts if group == group_id}
 
     def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:
-        """Return each group that has pending offsets for these topics, with the partitions that have one."""
+        """Return (group id, partitions) for each group that has pending offsets in these topics."""
         names = set(topics)
         found: dict[str, list[PartitionKey]] = {}
         for group_id, partition in self._counts:
@@ -66,7 +66,7 @@ class PendingOffsets:
         return list(found.items())
 
     def discard(self, group_id: str, partitions: Iterable[PartitionKey]) -> None:
-        """Remove the pending offsets of partitions whose committed offsets are removed."""
+        """Remove a group's pending offsets for partitions whose committed offsets are being removed."""
         for partition in partitions:
             key = group_id, partition
             if key in self._counts:

@@ -57,7 +57,7 @@ class GroupHostMetadata(Protocol):
 
 
 class GroupHost(Protocol):
-    """The interface of the broker for its groups: settings, clock, metadata and requests."""
+    """The interface of the broker that its groups use: settings, clock, metadata and requests."""
 
     @property
     def config(self) -> GroupHostSettings: ...
@@ -180,7 +180,7 @@ class PlannedGroups(Generic[G]):
             )
 
     def store(self, store: GroupStore, plan: PlannedResult, first: Sequence[KeyAndValue] = ()) -> None:
-        """Store the changes of a plan, after the records `first`.
+        """Store the changes of a plan, in one batch after the records `first`, if any.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.
@@ -220,7 +220,7 @@ class GroupSettingsOf(Generic[S]):
         self._common: S | None = None
 
     def of(self, group_id: str) -> S:
-        """Return a group's settings: from its own configs or, if it has none, the broker's settings."""
+        """Return a group's settings: the broker's settings, with the group's own configs applied."""
         cluster = self._host.cluster
         own = cluster.resource_configs.get((GROUP_RESOURCE, group_id))
         if own:

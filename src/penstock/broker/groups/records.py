@@ -172,7 +172,7 @@ class RecordType(NamedTuple):
     read: Callable[[bytes], Any]
     """A function that decodes a stored message to the value of a change, or raises DecodeError."""
     subject: str = "member_id"
-    """The name of the key field for the change's first field; empty if the key has only the group id."""
+    """The name of the key field that has the change's first field; empty if the key has only the group id."""
 
 
 class RecordTypes:

@@ -50,11 +50,11 @@ logger = logger_named("penstock.broker")
 
 
 class GroupServiceMetadata(StateTopics, GroupMetadata, Protocol):
-    """The interface to the broker's metadata that groups and the topic `__consumer_offsets` need."""
+    """The interface of the broker's metadata that groups and the topic `__consumer_offsets` use."""
 
 
 class GroupServiceHost(GroupHost, Protocol):
-    """The interface to the broker that groups and the topic `__consumer_offsets` need."""
+    """The interface of the broker that groups and the topic `__consumer_offsets` use."""
 
     @property
     def cluster(self) -> GroupServiceMetadata: ...
@@ -65,7 +65,7 @@ class GroupServiceHost(GroupHost, Protocol):
 
 
 class PendingReply:
-    """A holder for the response to a waiting request; `response` is None until the coordinator sets it."""
+    """An object that receives the response to a waiting request; `response` is None until then."""
 
     __slots__ = ("response",)
 
@@ -74,7 +74,7 @@ class PendingReply:
 
 
 class ClassicKind:
-    """Implements `GroupKind` for classic groups: the store restores them from their records through it."""
+    """The `GroupKind` with which the store restores classic groups from their records."""
 
     key_types = ClassicRecords.key_types
     read = staticmethod(ClassicRecords().read)
@@ -86,7 +86,7 @@ class ClassicKind:
         host: GroupServiceHost,
         restored: Callable[[], object],
     ) -> None:
-        """Prepare to restore classic groups; `others` has the ids of groups of other types."""
+        """Prepare to restore classic groups; `others` has the group ids of other types, to skip."""
         self._coordinator = coordinator
         self._others = others
         self._host = host
@@ -201,11 +201,11 @@ class GroupService:
         )
 
     def _is_modern(self, group_id: str, but: object) -> bool:
-        """Return True if a group is a consumer, share or streams group of a service other than `but`."""
+        """Return True if a service other than `but` has a consumer, share or streams group with this id."""
         return any(group_id in kind.groups for kind in self._modern if kind is not but)
 
     def _classic_members(self, group_id: str) -> ClassicMembers | None:
-        """Return a consumer group with members, for a request of the classic protocol."""
+        """Return a consumer group as a `JoinableGroup`; None if it does not exist or has no members."""
         group = self.consumer.groups.get(group_id)
         if group is None or group.can_be_deleted:
             return None

@@ -1,4 +1,4 @@
-"""The settings of the broker for groups, by their type: the values of ``group.*`` for one group."""
+"""Settings of groups: for each group type a class with the values that apply to one group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASSIGNOR_NAMES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
 }
-"""The broker's assignors, by the names that are valid in `group.consumer.assignors`."""
+"""A dict from each name that is valid in `group.consumer.assignors` to the broker's name of the assignor."""
 
 REGEX_REFRESH_MIN_S = 10.0
 """The least time, in seconds, between two matchings of a group's regular expressions, unless one is new."""
@@ -76,7 +76,7 @@ class ConsumerGroupSettings(NamedTuple):
 SIMPLE = "simple"
 
 SHARE_ASSIGNOR_NAMES = (SIMPLE, "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
-"""The names of `simple`, the only assignor, that are valid in `group.share.assignors`."""
+"""The values that `group.share.assignors` may have: two names of the only assignor, `simple`."""
 
 
 class ShareGroupSettings(NamedTuple):
@@ -87,7 +87,7 @@ class ShareGroupSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
     max_size: int = 200
     initialize_retry_interval_ms: int = 30_000
-    """The time after which an unanswered initialization of share partitions is requested again."""
+    """The time, in ms, after which an unanswered initialization of share partitions is requested again."""
     knows_topics: bool = True
     """True since Apache Kafka 4.4: a partition that is added to a topic of the group begins at offset 0, and
     the departure of the last member is stored as an empty target assignment."""
@@ -96,16 +96,16 @@ class ShareGroupSettings(NamedTuple):
 # --- streams groups (KIP-1071) ---------------------------------------------------------------------------
 
 STICKY = "sticky"
-"""The only task assignor."""
+"""The name of the only task assignor of streams groups."""
 
 OFFSETS_SINCE = (4, 4)
-"""The first release that has static members, and asks members for the offsets of their tasks."""
+"""The first Apache Kafka release whose streams groups have static members and report their tasks' offsets."""
 
 STANDBY_CONFIG = "num.standby.replicas"
-"""The name under which the number of standby tasks is stored with the group."""
+"""The key, in the stored settings of a streams group, of the number of standby tasks."""
 
 TAGS_CONFIG = "rack.aware.assignment.tags"
-"""The name under which the keys of the client tags that members must have are stored with the group."""
+"""The key, in the stored settings of a streams group, of the client tags that members must have."""
 
 
 class StreamsGroupSettings(NamedTuple):
@@ -115,13 +115,13 @@ class StreamsGroupSettings(NamedTuple):
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
     initial_rebalance_delay_ms: int = 3_000
-    """The time for which a group that was empty waits for more members before the first assignment."""
+    """The time, in ms, for which a group that was empty waits for more members before it assigns tasks."""
     num_standby_replicas: int = 0
     max_size: int = 2**31 - 1
     tags: tuple[str, ...] = ()
     """The keys of the client tags that members must have. The assignor ignores them."""
     task_offset_interval_ms: int = 60_000
-    """The interval at which members report how far they have restored the state of their tasks."""
+    """The interval, in ms, at which members report the offsets up to which their tasks' state is restored."""
     acceptable_recovery_lag: int = 10_000
     ends_targets: bool = True
-    """True if the last member that leaves ends the target assignment, as since Apache Kafka 4.4."""
+    """True if the target assignment is removed when the last member leaves, as since Apache Kafka 4.4."""

@@ -2,7 +2,7 @@
 
 This module does the I/O for the coordinator: it stores the changes that a request or timer results in, and
 then applies them. The share coordinator keeps the states of share partitions. It may be on another node: this
-module sends it requests, which it answers later.
+module sends requests to the share coordinator and gets the responses later.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ class ShareGroupService:
         return partitions
 
     def _end(self, store: GroupStore, group: ShareGroup, now_ms: int, results: Results) -> Result:
-        """Write the tombstones of a group whose share states have been deleted; return the result."""
+        """Write the tombstones of a group whose share states are deleted; return the deletion's result."""
         for each in results.values():
             if each.code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 return each
@@ -348,7 +348,7 @@ def _records() -> Any:
 
 
 def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:
-    """Return the partitions that are both in `topics` and in `wanted`, by topic id."""
+    """Return a dict from topic id to the partitions that are both in `topics` and in `wanted`."""
     found: dict[bytes, TopicPartitions] = {}
     for topic_id, index in wanted:
         each = topics.get(topic_id)
@@ -369,7 +369,7 @@ def _results(answer: Any) -> Results:
 
 
 def _by_topic(topic_ids: Iterable[bytes], results: Results) -> dict[bytes, Result]:
-    """Return a dict from topic id to result: the first error of the topic's share partitions, or success."""
+    """Return a dict from topic id to the first error of the topic's share partitions, or to success."""
     found = dict.fromkeys(topic_ids, Result())
     for (topic_id, _), each in results.items():
         if each.code and not found[topic_id].code:

@@ -125,7 +125,7 @@ class GroupStore:
         return self.topic.partition_of(group_id) == index
 
     def _read(self, index: int, losses: Losses) -> None:
-        """Replay a partition, and restore from the last record of each key."""
+        """Replay a partition; restore its offsets and groups from the last record of each key."""
         groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], CommittedOffset | None] = {}
         pending: dict[int, list[Stored]] = {}
@@ -152,7 +152,7 @@ class GroupStore:
     # --- writing -----------------------------------------------------------------------------------------
 
     def _begin(self, group_id: str, now_ms: int) -> int:
-        """Return the index of a group's partition; create the topic and read the partition if needed.
+        """Return the index of a group's `__consumer_offsets` partition; create and read it if needed.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), another node leads the partition.

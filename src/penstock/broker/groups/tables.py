@@ -13,7 +13,7 @@ class _State(Protocol):
 
 
 class ListedGroup(Protocol):
-    """A group of any type, as `listed` uses it."""
+    """The interface of a group, of any type, that the function `listed` uses."""
 
     @property
     def state(self) -> str: ...

@@ -1,6 +1,7 @@
 """The topic `__consumer_offsets`, in which offsets and groups are stored: its settings, and how it is read.
 
-Independent of the group protocols, whose `records.GroupRecords` parse their own records.
+The module does not depend on the group protocols: each protocol has a `records.GroupRecords`, which parses
+its records.
 """
 
 from __future__ import annotations

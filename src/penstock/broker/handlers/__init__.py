@@ -18,9 +18,9 @@ class Offer(NamedTuple):
     """The versions of an API that the broker offers.
 
     `module` is the module of this package that has the handler, if its name is not that of the API.
-    `in_pieces` means that responses may be large, or contain file regions, and are sent as a list of buffers
-    without copying. `forwarded` means that brokers of Apache Kafka forward requests to the controller. Here
-    each node handles them, after it has read the metadata log to its end
+    `in_pieces` is True for responses that may be large, or contain file regions: they are sent as a list of
+    buffers without copying. `forwarded` is True for requests that brokers of Apache Kafka forward to the
+    controller. In Penstock each node handles these requests, after it has read the metadata log to its end
     (`broker.replication.control.forwarding`).
     """
 
@@ -136,10 +136,11 @@ COMMON = (
     ApiKey.METADATA,
     ApiKey.PRODUCE,
 )
-"""The APIs that nearly every client uses. The handlers of all other APIs are imported on first use."""
+"""The APIs that nearly every client uses, whose handlers are imported soon after the start. All other
+handlers are imported on first use."""
 
 
 def import_common() -> None:
-    """Import the handlers of the APIs in `COMMON`, so that clients no longer wait for these imports."""
+    """Import the handlers of the APIs in `COMMON`, so that no client has to wait for these imports."""
     for key in COMMON:
         _ = ROUTES[key].handle

@@ -55,7 +55,7 @@ TOO_MANY = f"more than {ACL_RECORDS_MAX} entries in one request; send fewer at a
 
 NETWORKS_SINCE = (4, 4)
 NETWORKS_LEVEL = 32
-"""4.4-IV1: the first level of `metadata.version` in which hosts of entries may be networks."""
+"""4.4-IV1: the first level of `metadata.version` in which the host of an ACL entry may be a network."""
 
 NO_NETWORKS = (
     "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher"
@@ -66,7 +66,7 @@ ACLS_MAX = 100_000
 """The maximum number of access control entries. Each uses about a kilobyte of memory."""
 
 ENTRY_BYTES = 64
-"""The approximate size in bytes of an entry in a response, without the names in it."""
+"""The approximate size in bytes of an ACL entry in a response, without the entry's names."""
 
 
 def describe_acls(request: DescribeAclsRequest, context: Context[ServingNode]) -> DescribeAclsResponse:
@@ -150,9 +150,9 @@ def create_acls(request: CreateAclsRequest, context: Context[ServingNode]) -> Cr
 
 
 def _refusal(acl: Acl, node: ServingNode) -> tuple[ErrorCode, str | None]:
-    """Return the error because of which an entry cannot be created, and its message; (NONE, None) if it can.
+    """Return error and message for an ACL entry that cannot be created; (NONE, None) if it can be.
 
-    Networks as hosts came with Apache Kafka 4.4. Earlier releases accept any text as a host.
+    Since Apache Kafka 4.4 a host may be a network in CIDR notation. Earlier releases accept any text.
     """
     reason = why_invalid(acl)
     if reason is None and node.config.behaves_since(*NETWORKS_SINCE):
@@ -182,7 +182,7 @@ def _acl(creation: AclCreation, version: int) -> Acl:
 def delete_acls(request: DeleteAclsRequest, context: Context[ServingNode]) -> DeleteAclsResponse:
     """Remove the entries that each filter selects.
 
-    An entry that two filters select is in the response twice.
+    An entry that two filters select is in the results of both filters.
     """
     if context.node.authorizer is None:
         refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -27,7 +27,7 @@ logger = logger_named("penstock.broker")
 def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, context: Context[ServingNode]
 ) -> AddOffsetsToTxnResponse:
-    """Add to the transaction the partition of `__consumer_offsets` that stores the group."""
+    """Add the partition of `__consumer_offsets` that stores the group's offsets to the transaction."""
     groups = context.node.groups
     try:
         groups.create_topic(context.now_ms)

@@ -50,7 +50,7 @@ FRACTIONAL = (TIME, MUTATIONS)
 """The names of the quotas whose values need not be whole numbers."""
 
 FRACTION = 1e-6
-"""The largest distance from a whole number at which Kafka accepts a value as that number."""
+"""The largest difference from a whole number at which Kafka accepts a quota value as that number."""
 
 ENTITIES_MAX = 10_000
 """The maximum number of entities with quotas."""
@@ -110,7 +110,7 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
-    """Return the type and name pairs of a quota entity in the order of Apache Kafka's responses."""
+    """Return a quota entity's (type, name) pairs in the order that Apache Kafka's responses have."""
     known = len(ENTITY_TYPES)
     return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 
@@ -166,7 +166,7 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
 def _records(
     entity: Entity, ops: Sequence[OpData], present: dict[str, float]
 ) -> list[stored.ClientQuotaRecord]:
-    """Return the metadata records for the changes; a value that is set already gets no record."""
+    """Return metadata records for the quota changes; none for a quota that already has the new value."""
     parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     return [
         stored.ClientQuotaRecord(

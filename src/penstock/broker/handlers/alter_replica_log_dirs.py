@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
-"""The maximum length of TOPIC-PARTITION, so that Kafka's directory name for a moving replica is valid.
+"""The maximum length of the text TOPIC-PARTITION for a replica that is to be moved to another
+directory.
 
-The name is TOPIC-PARTITION.ID-future, and a file name has at most 255 bytes.
+Kafka names the directory of a moving replica TOPIC-PARTITION.ID-future, and file names have at most 255
+bytes.
 """
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FEATURES_SINCE = 3
 
 LOWEST_0_SINCE = 4
-"""The first version whose clients accept features with 0 as the lowest level."""
+"""The first version of ApiVersions whose clients accept features with 0 as the lowest level."""
 
 SHARES_SINCE = (4, 2)
 """The first release of Apache Kafka in which share groups (KIP-932) and streams groups (KIP-1071) are on
@@ -52,7 +52,8 @@ KRAFT_FEATURE_SINCE = (3, 9)
 """The first release of Apache Kafka that lists `kraft.version`."""
 
 SOFTWARE_CHARACTERS_MAX = 100
-"""The maximum number of characters that a session keeps of a client's software name and of its version."""
+"""The maximum number of characters of a client's software name, and of its software version, that a
+session stores."""
 
 METADATA_LEVELS = (7, METADATA_VERSION)
 """The lowest and the highest level of `metadata.version` whose records this broker can read.
@@ -64,7 +65,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNode]) -> ApiVersionsResponse:
-    """List every API that has a handler. `request` None stands for a request in an unsupported version."""
+    """List every API that has a handler. `request` is None if the request has an unsupported version."""
     routes, profile = context.node.routes, context.node.profile
     if request is None:
         if profile is not None and not profile.lists_own_api:
@@ -120,7 +121,7 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
 
 
 def other_features(profile: Profile | None) -> dict[str, int]:
-    """Return the features beside `metadata.version` that a release has, with their highest levels."""
+    """Return a release's features other than `metadata.version`, with their highest levels."""
     if profile is None:
         return dict(OTHER_FEATURES)
     if not profile.transaction_level:

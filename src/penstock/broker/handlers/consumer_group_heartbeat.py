@@ -70,7 +70,7 @@ def consumer_group_heartbeat(
 
 
 class _Sight:
-    """A function object that returns True if the client of a request is allowed to describe a topic."""
+    """Decides which topics a request's client may describe: a call with a topic's name returns a bool."""
 
     def __init__(self, context: Context[ServingNode]) -> None:
         authorizer = context.node.authorizer

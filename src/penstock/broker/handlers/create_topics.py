@@ -81,7 +81,7 @@ def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> PlannedTopic:
 
 
 def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
-    """Return a dict from partition index to the ids of the brokers that the request assigns to it.
+    """Return the broker ids that the request assigns to partitions, as a dict by partition index.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition occurs twice.

@@ -173,7 +173,7 @@ def describe_delegation_token(
 ) -> DescribeDelegationTokenResponse:
     """Return the tokens that the caller may see, with their HMACs, of the requested owners or of all.
 
-    As in Apache Kafka, a token belongs to its owner, its requester and its renewers.
+    As in Apache Kafka, a token counts as owned by its owner, its requester and each of its renewers.
     """
     try:
         _check_session(context)
@@ -222,7 +222,7 @@ def _is_of(context: Context[ServingNode], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[ServingNode]) -> bool:
-    """Return True if the caller may see the tokens of at least one other principal."""
+    """Return True if the caller may see tokens of any other principal (DESCRIBE or DESCRIBE_TOKENS)."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -294,7 +294,7 @@ def _find(context: Context[ServingNode], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[ServingNode]) -> TokenCodes:
-    """Return the HMACs of all tokens, computed at the broker's start or when a token is created.
+    """Return the HMACs of all delegation tokens, computed on first use or after a change of the secret.
 
     Raises:
         KafkaError: DELEGATION_TOKEN_AUTH_DISABLED (61).
@@ -319,7 +319,7 @@ def _record(token: DelegationToken) -> DelegationTokenRecord:
 
 
 def _store(context: Context[ServingNode], records: Sequence[Message]) -> None:
-    """Write records to the metadata log.
+    """Write the metadata records of token changes to the metadata log.
 
     Raises:
         KafkaError: the metadata log cannot be written.

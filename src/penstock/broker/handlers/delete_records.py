@@ -38,7 +38,7 @@ NO_OFFSET = -1
 
 
 class _Deletion(NamedTuple):
-    """A partition whose leader has the new start offset `offset`, which other replicas may not have yet."""
+    """A deletion done at the partition's leader; other replicas may lack the start offset `offset` yet."""
 
     partition: Partition
     offset: int
@@ -81,7 +81,7 @@ def _wait_for_replicas(
     context: Context[ServingNode],
     deadline: float,
 ) -> DeleteRecordsResponse | Wait:
-    """Return the response once all live replicas have the leader's start offset, or at `deadline`, in s."""
+    """Wait until all live replicas have the new start offsets, or until `deadline` (s); then respond."""
     waiting = []
     for deletion in deletions:
         partition, result = deletion.partition, deletion.result

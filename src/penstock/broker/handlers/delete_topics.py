@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -> DeleteTopicsResponse:
-    """Delete the topics in the request, with their data; answer Fetch requests that wait for these topics."""
+    """Delete the topics in the request, with their data; answer waiting Fetch requests for them."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
@@ -79,7 +79,7 @@ def _find(state: DeleteTopicState, context: Context[ServingNode]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str | None, bytes]:
-    """Return a key to detect entries for one topic: equal for an entry with its name and one with its id.
+    """Return a key to find repeated topics: it is equal for a topic's name and the topic's id.
 
     For an unknown topic, or an entry with both name and id, the key consists of the entry's name and id.
     """
@@ -91,4 +91,5 @@ def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str 
 
 
 _ANY_AMOUNT = 1 << 62
-"""A number of bytes that is above the `min_bytes` of any Fetch, so that a waiting one is answered."""
+"""A number of bytes above the `min_bytes` of any Fetch: a notification with it ends the wait of every
+Fetch."""

@@ -31,8 +31,7 @@ def describe_client_quotas(
 ) -> DescribeClientQuotasResponse:
     """Return the quotas of the entities that match the filter.
 
-    Errors: UNSUPPORTED_VERSION (35) for an unknown entity type, INVALID_REQUEST (42) for a filter that no
-    quota could match.
+    Errors: UNSUPPORTED_VERSION (35) for an unknown entity type, INVALID_REQUEST (42) for an invalid filter.
     """
     try:
         filters = _filters(request.components)

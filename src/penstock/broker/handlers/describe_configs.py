@@ -46,19 +46,21 @@ SETTING_BYTES, SYNONYM_BYTES = 16, 6
 """The approximate sizes in bytes of a setting and of a synonym in a response, without their strings."""
 
 _Alike = tuple[frozenset[str] | None, tuple[tuple[str, str], ...]]
-"""The cache key for described topics: the requested names (None for all), and the topic's own settings.
+"""The cache key for the descriptions of topics: requested names (None for all), and the topic's own
+settings.
 
-Topics with equal keys have equal descriptions.
+A request that describes many topics builds each distinct description only once.
 """
 
 _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
-"""The sources whose values are described in canonical form. Values set at the broker stay unchanged."""
+"""The setting sources whose values the response has in canonical form. Values set for the broker are
+returned as they were written."""
 
 
 def describe_configs(
     request: DescribeConfigsRequest, context: Context[ServingNode]
 ) -> DescribeConfigsResponse:
-    """Describe every resource named, once, with all settings that its entries in the request ask for."""
+    """Describe each resource in the request once, with all settings that its entries ask for."""
     context.begin_claims()
     made: dict[_Alike, list[DescribeConfigsResourceResult]] = {}
     return DescribeConfigsResponse(
@@ -206,7 +208,7 @@ def _entry(
     request: DescribeConfigsRequest,
     context: Context[ServingNode],
 ) -> DescribeConfigsResourceResult:
-    """Return the response entry of a setting. `settings` is its effective value, then each source's."""
+    """Return a setting's response entry. `settings` has its effective value, then the value per source."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
     is_broker = resource_type == BROKER_RESOURCE

@@ -38,7 +38,7 @@ MEMBER_BYTES = 24
 """The approximate size in bytes of a member in a response, without its ids, metadata and assignment."""
 
 GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""The bit numbers of operations on a group: read, delete, describe, describe and alter configs."""
+"""A bit field of the operations on a group: read, delete, describe, describe configs, alter configs."""
 
 
 def describe_groups(request: DescribeGroupsRequest, context: Context[ServingNode]) -> DescribeGroupsResponse:
@@ -113,7 +113,7 @@ def _size(member: Member, protocol: str | None) -> int:
 def _members(group: ClassicGroup, is_stable: bool) -> list[DescribedGroupMember]:
     """Return the response entries of a group's members.
 
-    Only members of a stable group have metadata; they have their old assignments until new ones exist.
+    Only members of a stable group have metadata. During a rebalance, members have their old assignments.
     """
     return [
         DescribedGroupMember(

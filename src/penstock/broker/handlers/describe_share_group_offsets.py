@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (90): the start offset of share groups in each partition (KIP-932).
 
-v1 adds the lag (KIP-1226). A partition without a state is no error: its start offset is -1, as in
-OffsetFetch. A state that cannot be read at present causes an error.
+v1 adds the lag (KIP-1226). A partition without stored state has start offset -1, as in OffsetFetch. A state
+that cannot be read now causes an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 UNKNOWN = -1
-"""The value of an unknown lag, or of an unknown number of completed deliveries."""
+"""The value -1: an unknown lag, or an unknown number of completed deliveries."""
 
 PARTITION_BYTES = 40
 
@@ -41,13 +41,14 @@ _LATER = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Retriable errors of a share coordinator. A share partition with such an error may have a state."""
+"""Retriable errors of a share coordinator, after which it is unknown if the share partition has a
+state."""
 
 
 def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, context: Context[ServingNode]
 ) -> Any:
-    """Return start offset and lag of the requested partitions or, if none is named, of all with a state."""
+    """Return start offset and lag of the requested partitions; if none is named, of all with a state."""
     context.begin_claims()
     later = Later(context.node.purgatory)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
@@ -70,7 +71,7 @@ def _begin(
     """Request the states of one group's partitions from the share coordinator.
 
     Raises:
-        KafkaError: the error with which the response answers for the group.
+        KafkaError: the error of the group in the response.
     """
     if not asked.group_id:
         return

@@ -67,7 +67,7 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Return the entry of a topic that does not exist. As in Apache Kafka, it has authorized operations."""
+    """Return the entry of a topic that does not exist. As in Apache Kafka, it lists all operations."""
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)

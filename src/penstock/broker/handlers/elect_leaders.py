@@ -26,7 +26,7 @@ ELECTION_TYPES = (0, 1)
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[ServingNode]) -> ElectLeadersResponse:
-    """Hold the requested elections.
+    """Elect the leaders of the requested partitions.
 
     The response to a request for all partitions has no results for elections that were not needed.
     """

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def end_txn(request: EndTxnRequest, context: Context[ServingNode]) -> EndTxnResponse:
-    """Commit or abort a transaction, and answer when the decision is stored.
+    """Commit or abort a transaction, and answer when the coordinator has stored this decision.
 
     Raises:
-        CloseConnection: the request may be a late one, which would end the next transaction.
+        CloseConnection: the request may be a delayed one for an earlier transaction, and would end the
+        present one.
     """
     outcome = context.node.transactions.end(
         request.transactional_id,

@@ -79,13 +79,13 @@ CONVERTED_BYTES_MAX = 1 << 20
 may be larger. Clients that use Fetch before v4 request no more by default."""
 
 LEFT_OUT_BYTES_MAX = 256 << 10
-"""The most bytes of one partition's batches that are skipped before other requests are served.
+"""The most bytes of one partition's batches that a request skips before it lets other requests run.
 
-Such batches have no record to convert for an older client.
+A request skips batches without a record that could be converted for its older client.
 """
 
 HELD_BYTES_MAX = 8 << 20
-"""The maximum size in bytes of the batches that one request holds for conversion in a thread.
+"""The maximum size in bytes of the batches that one request keeps in memory for conversion in a thread.
 
 Partitions beyond this limit get no records in this response.
 """
@@ -99,7 +99,7 @@ _new = object.__new__
 
 
 class _Reading:
-    """The state of one pass over the partitions of a request: what was found, and what may still be read."""
+    """The state while a Fetch reads its partitions: bytes found, bytes still allowed, conversions to do."""
 
     __slots__ = (
         "context",
@@ -130,7 +130,7 @@ class _Reading:
 
 
 def fetch(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse | Wait:
-    """Read from every partition named in the request, or wait until there are `min_bytes`."""
+    """Read from every partition in the request; if less than `min_bytes` are found, wait for more."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         # Kafka keeps what is asked in a table, too: a partition that is named twice is read once.
@@ -238,7 +238,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Record the partitions' responses in a fetch session; return those that differ from the last one."""
+    """Record responses in a fetch session; return those with changes since the session's last one."""
     news = []
     for topic in responses:
         fresh = []
@@ -370,7 +370,7 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
 def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
     """Return the aborted transactions whose records a `read_committed` consumer must skip.
 
-    Some of them may have no records in the response.
+    The list may include transactions without records in the response.
     """
     if not size:
         return _NONE_ABORTED

@@ -33,7 +33,7 @@ _TOPICS = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTIONS_TOPIC, SHARE_
 """A dict from key type to the internal topic that stores the state for keys of this type."""
 
 _NO_ERROR = "NONE"
-"""The error message in a successful response to a request below version 4, as in Apache Kafka."""
+"""The error message, "NONE", in a successful response below version 4, as in Apache Kafka."""
 
 
 def find_coordinator(

@@ -24,7 +24,7 @@ COMPRESSIONS = [
 def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, context: Context[ServingNode]
 ) -> GetTelemetrySubscriptionsResponse:
-    """Return the metrics that matching subscriptions ask the client for; a client without an id gets one."""
+    """Return the metrics that the client must push; a client without a client instance id gets one."""
     service = context.node.client_metrics
     if service is None:
         return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 NOT_GIVEN = -1
-"""The value of producer id and epoch, -1, in the request of a producer that has none yet."""
+"""The value -1 of producer id and epoch in the request of a producer that has no id yet."""
 
 SEARCH_PATIENCE_S = 30.0
 """The seconds for which a request waits for the search for producer ids in all partitions.
@@ -37,7 +37,7 @@ After that, the request gets a retriable error.
 def init_producer_id(
     request: InitProducerIdRequest, context: Context[ServingNode]
 ) -> InitProducerIdResponse | Wait:
-    """Return a producer id and epoch. Without a transactional id, return always a new id, with epoch 0."""
+    """Return a producer id and epoch: without a transactional id, always a new id with epoch 0."""
     if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids

@@ -52,7 +52,7 @@ def join_group(request: JoinGroupRequest, context: Context[ServingNode]) -> Any:
 
 
 def _fit(response: Any, version: int) -> JoinGroupResponse:
-    """Replace a null protocol name with an empty one, since versions before 7 cannot encode null."""
+    """Replace a null protocol name with "" in versions before 7, which cannot encode null."""
     assert isinstance(response, JoinGroupResponse)
     if response.protocol_name is None and version < NO_PROTOCOL_SINCE:
         response.protocol_name = ""

@@ -1,6 +1,7 @@
 """LeaveGroup (13): members leave a group.
 
-Before v3 one member leaves; v3 names several members, each with an outcome of its own; v5 adds a reason.
+Before v3 one member leaves; since v3 a request names several members, each with its own result; v5 adds a
+reason.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ For consumers, a log ends at the high watermark or last stable offset, for other
 """
 
 AT_ONCE = 16
-"""The maximum number of batches that a thread searches, all in memory, before the event loop continues."""
+"""The maximum number of batches of one request that are in memory at a time for a thread to search."""
 
 _SINCE = {
     MAX_TIMESTAMP: LIST_OFFSETS_MAX_TIMESTAMP_SINCE,
@@ -76,7 +76,7 @@ _INDEX = attrgetter("partition_index")
 
 
 class _View:
-    """The end of the log as a request may see it: for consumers the last stable offset or high watermark."""
+    """The log end that a request may see: consumers see up to last stable offset or high watermark."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 
@@ -210,7 +210,7 @@ def _offset_for(
     searches: list[_Search],
     view: _View,
 ) -> OffsetAndTime | None:
-    """Return the offset and time that answer a request from v1 on, or None if no record matches.
+    """Return offset and time for a response from v1 on, or None if no record matches.
 
     If the search would take long, it is appended to `searches`, and None is returned, too.
     """
@@ -275,7 +275,7 @@ class _Search:
         return None if hidden else found
 
     def go_on(self, context: Context[ServingNode]) -> bool:
-        """Search until the record is found or known not to exist; return False if a thread must continue.
+        """Search until the result is certain; return False if a thread must search the next batch first.
 
         Raises:
             StorageError: the log cannot be read.
@@ -311,7 +311,7 @@ class _Search:
         return len(self._batch[1]) if self._batch is not None else 0
 
     def look(self, budget: UnpackBudget) -> None:
-        """Search the batch that `load` has read. Any thread may call this method."""
+        """Search the batch that `load` has read for the record. Any thread may call this method."""
         if self._batch is None:
             return
         (entry, batch), self._batch = self._batch, None

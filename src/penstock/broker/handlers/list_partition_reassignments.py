@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context[ServingNode]
 ) -> ListPartitionReassignmentsResponse:
-    """List the partitions that are being reassigned, of those that the request names, or of all."""
+    """List the reassignments in progress of the partitions that the request names, or of all."""
     wanted = None
     if request.topics is not None:
         wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]

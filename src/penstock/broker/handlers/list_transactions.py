@@ -1,7 +1,7 @@
 """ListTransactions (66): the transactional ids that this broker coordinates.
 
-v1 adds a filter for the duration, v2 a pattern for ids. The response contains unknown state names of the
-filter, which match nothing.
+v1 adds a filter for the duration, v2 a pattern for ids. The response lists the states in the filter that do
+not exist; they match no transaction.
 """
 
 from __future__ import annotations

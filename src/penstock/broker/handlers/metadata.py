@@ -49,12 +49,12 @@ FULL_LISTS_SINCE = 1
 """The first version in which the lists of replicas and ISR include brokers that are not alive."""
 
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""The bit numbers of operations on a topic: read, write, create, delete, alter, describe, and
-describe and alter configs."""
+"""A bit field of the operations on a topic: read, write, create, delete, alter, describe, describe
+configs, alter configs."""
 
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""The bit numbers of operations on the cluster: create, alter, describe, cluster action, describe
-and alter configs, idempotent write."""
+"""A bit field of the operations on the cluster: create, alter, describe, cluster action, describe
+configs, alter configs, idempotent write."""
 
 
 def metadata(request: MetadataRequest, context: Context[ServingNode]) -> MetadataResponse:
@@ -94,7 +94,7 @@ def metadata(request: MetadataRequest, context: Context[ServingNode]) -> Metadat
 def _create_missing(
     wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[ServingNode]
 ) -> dict[str, KafkaError | StorageError]:
-    """Create the topics that do not exist, in one metadata write; return a dict from name to error.
+    """Create the missing topics in one metadata write; return a dict from each one's name to its error.
 
     Topics beyond the limit for one request have LEADER_NOT_AVAILABLE (5), like a topic that is being created,
     so that clients ask again. Other topics have UNKNOWN_TOPIC_OR_PARTITION (3) if automatic creation is off,
@@ -142,8 +142,8 @@ def _create_missing(
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
     """Return the error for a topic that could not be created.
 
-    If there are too few brokers for the replicas, it is UNKNOWN_TOPIC_OR_PARTITION (3), as in releases of
-    Kafka whose controllers place replicas: their brokers answer before the controller does.
+    If there are too few brokers for the replicas, the error is UNKNOWN_TOPIC_OR_PARTITION (3). In releases of
+    Kafka whose controllers place replicas, brokers answer before the controller does.
     """
     later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (
@@ -176,7 +176,7 @@ def _find(
 
 
 class Describer:
-    """Makes the topic entries of one Metadata response, with offline replicas and their errors."""
+    """Makes the topic entries of one Metadata response, with offline replicas and partition errors."""
 
     def __init__(
         self, request: MetadataRequest, context: Context[ServingNode], living: Iterable[LocatedBroker]

@@ -40,7 +40,7 @@ MEMBER_EPOCHS_SINCE = 9
 
 
 def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -> OffsetCommitResponse:
-    """Store offsets of a group: from members of its current generation, or from any client if it is empty."""
+    """Store offsets of a group. Only current members may commit, or any client if the group is empty."""
     service = context.node.groups
     response = OffsetCommitResponse()
     commits: list[tuple[PartitionKey, CommittedOffset]] = []
@@ -70,7 +70,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -
 def find_topic(
     name: str, topic_id: bytes, by_id: bool, context: Context[ServingNode]
 ) -> tuple[Topic | None, ErrorCode]:
-    """Return the topic with this name or id and NONE, or None and the error for its partitions."""
+    """Return (topic, NONE) for a topic's name or id, or (None, error) if the topic does not exist."""
     cluster = context.node.cluster
     topic = cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name)
     if topic is not None:
@@ -93,7 +93,7 @@ def offset_error(
 
 
 def storing_error(failure: KafkaError) -> ErrorCode:
-    """Convert the exception of writing a commit's records to the error code for the response."""
+    """Return the error code for the response if writing a commit to the log has failed."""
     if failure.code == ErrorCode.MESSAGE_TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return ErrorCode(failure.code)
@@ -119,7 +119,7 @@ def _commit(
     commits: Sequence[tuple[PartitionKey, CommittedOffset]],
     context: Context[ServingNode],
 ) -> ErrorCode:
-    """Check the committing member, and store the offsets; return the error for all of them, or NONE."""
+    """Check the member that commits, and store its offsets; return one error for all of them, or NONE."""
     service = context.node.groups
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     if len(group_id.encode()) > STRING_BYTES_MAX:

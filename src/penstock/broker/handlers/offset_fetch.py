@@ -1,9 +1,9 @@
 """OffsetFetch (9): the committed offsets of groups.
 
-For a partition without an offset v0 answers UNKNOWN_TOPIC_OR_PARTITION (3), v1 offset -1; in v2 null means
-all topics, and the response has a top-level error; v5 adds leader epochs; v7 `require_stable`; v8 several
-groups; v9 member and epoch, for consumer groups (KIP-848); v10 topics by id. In Apache Kafka, v0 reads
-offsets from ZooKeeper; in Penstock, all versions read the same offsets.
+For a partition without a committed offset, v0 has the error UNKNOWN_TOPIC_OR_PARTITION (3), and v1 the offset
+-1; since v2 a null list means all topics, and the response has a top-level error; v5 adds leader epochs; v7
+`require_stable`; v8 several groups; v9 member and epoch, for consumer groups (KIP-848); v10 topics by id. In
+Apache Kafka, v0 reads offsets from ZooKeeper; in Penstock, all versions read the same offsets.
 """
 
 from __future__ import annotations

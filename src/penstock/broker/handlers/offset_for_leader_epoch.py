@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch (23): the end offset of the records of a leader epoch (KIP-101, KIP-320).
 
-v2 adds the epoch found, and the client's current epoch; v3 the replica id; v4 is flexible.
+v1 adds the leader epoch found; v2 the client's current leader epoch, and the throttle time; v3 the replica
+id; v4 is flexible.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context[ServingNode]
 ) -> OffsetForLeaderEpochResponse:
-    """Return the end offset of the requested epoch for every partition."""
+    """Return the end offset of the requested leader epoch for every partition in the request."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

@@ -1,8 +1,9 @@
 """Responses to Fetch before version 4: batches of a partition converted to messages of magic 0 or 1.
 
-Some batches have no record to convert: the markers of transactions, and batches that compaction has emptied.
-If a fetch reads only such batches, it continues after them (`next_offset`): an old client continues after the
-last message that it received, and without messages would request the same batches forever.
+Some batches have no record to convert: transaction markers, and batches that compaction has emptied. If a
+request reads only such batches, the broker continues to read after them (`next_offset`). An old client that
+gets no message would request the same batches forever, because it continues after the last message that it
+has received.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ class Conversion:
         self.response: PartitionData | None = None
         self.error: KafkaError | None = None
         self.next_offset: int | None = None
-        """The offset at which to continue if the batches have no record to convert; otherwise None."""
+        """The offset at which to read on, because the batches have no record to convert; otherwise
+        None."""
 
     def convert(self, budget: UnpackBudget) -> bytes:
-        """Return the converted records, not many more than the fetcher's limit.
+        """Return the converted records, cut near the byte limit of the request.
 
         Raises:
             KafkaError: UNSUPPORTED_COMPRESSION_TYPE (76) for zstd, CORRUPT_MESSAGE (2) for records that
@@ -82,7 +84,7 @@ class Conversion:
         return records if self.max_bytes is None else records[: self.max_bytes]
 
     def go_on(self) -> bool:
-        """Move the request's offset past batches without a record to convert; return False if not needed."""
+        """Move the request past batches that have no record to convert; return False if there are none."""
         if self.next_offset is None:
             return False
         self.asked.fetch_offset = self.next_offset

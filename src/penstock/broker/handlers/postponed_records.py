@@ -1,4 +1,4 @@
-"""Produced records whose validation would block the event loop too long: a thread validates them."""
+"""Validates produced records in a thread if the validation would block the event loop too long."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Postponed:
-    """Records for one partition that a thread validates, since this takes long, and their response entry."""
+    """Records for one partition that a thread validates, since that takes long, with their response entry."""
 
     __slots__ = (
         "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
@@ -53,9 +53,10 @@ class Postponed:
         self.older: OlderForm | None = None
         self.error: KafkaError | None = None
         self.first_offset: int | None = None
-        """The offset that the first record gets in an older format; None if the format is not older.
+        """The offset that the first record gets when a thread converts the records to magic 0 or 1;
+        None without a conversion.
 
-        The log may have grown since the conversion.
+        If the log has grown since, the conversion must be repeated.
         """
 
     def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:

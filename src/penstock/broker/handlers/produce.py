@@ -4,10 +4,10 @@ v0-v2 carry message sets, or any format that the magic byte identifies; v3 and l
 of magic 2 for each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the
 log start offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
 
-acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica. In a
-cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
-KAFKA_STORAGE_ERROR (56) is new in v4; older clients get NOT_LEADER_OR_FOLLOWER (6), and refresh their
-metadata.
+A request with acks=0 has no response, and an error closes the connection. With one replica, acks of -1 and 1
+are equal. In a cluster, `broker.replication.gate` delays the response to acks=-1 (all) until the replicas
+have the records. KAFKA_STORAGE_ERROR (56) is new in v4; older clients get NOT_LEADER_OR_FOLLOWER (6), and
+refresh their metadata.
 """
 
 from __future__ import annotations
@@ -58,24 +58,27 @@ _NO_NODES: list[NodeEndpoint] = []
 _new = object.__new__
 
 NOTHING = UnpackBudget(0, 0)
-"""An empty decompression budget for the event loop: records that must be decompressed go to a thread."""
+"""A decompression budget of 0, for the event loop: records that must be decompressed go to a thread."""
 
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
 """The first release of Kafka in which min.insync.replicas is limited to the number of replicas."""
 
 APPENDS_PER_TURN = 100
-"""The most partitions to which a request writes before other requests are served: some milliseconds."""
+"""The most partitions to which a request appends, in some milliseconds, before other clients are
+served."""
 
 COPIED_BYTES_MAX = 1 << 20
-"""The maximum size in bytes of a request that is appended in several turns: its records must be copied."""
+"""The maximum size in bytes of a request that is appended with pauses in between. Its records must be
+copied, because the network buffer is reused in the pauses."""
 
 TURN_PAUSE_S = 0.0005
-"""The pause in seconds between two turns of a request for many partitions, in which others are served."""
+"""The pause in seconds between two groups of appends of a request for many partitions. Other clients
+are served in it."""
 
 
 Delayed: TypeAlias = "list[Postponed | Flushing]"
-"""The parts of a request that cannot be answered at once."""
+"""The partitions of a request that wait for validation in a thread or for a flush."""
 
 
 def produce(request: ProduceRequest, context: Context[ServingNode]) -> ProduceResponse | Wait | None:
@@ -111,7 +114,7 @@ def _append_all(
     responses: list[TopicProduceResponse],
     delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
-    """Append to the remaining topics of a request; `responses` and `delayed` have earlier topics' results."""
+    """Append to the given topics; add their results to `responses` and `delayed`."""
     responses += [_append_to_topic(topic, request, context, delayed) for topic in topics]
     flushes = [each for each in delayed if isinstance(each, Flushing)]
     postponed = [each for each in delayed if not isinstance(each, Flushing)]
@@ -126,10 +129,10 @@ def _append_all(
 
 
 def _takes_turns(topics: list[TopicProduceData]) -> bool:
-    """Return True if a request names so many partitions that other clients must be served in between.
+    """Return True if appending to all partitions at once would block other clients too long.
 
-    Each append is a separate write. A request with more than `COPIED_BYTES_MAX` bytes of records is appended
-    without a pause, since postponed records must be copied.
+    The function returns False for more than `COPIED_BYTES_MAX` bytes of records: they would have to be copied
+    for an append with pauses.
     """
     if sum(len(topic.partition_data) for topic in topics) <= APPENDS_PER_TURN:
         return False

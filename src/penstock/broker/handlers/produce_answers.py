@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 STORAGE_ERROR_SINCE = 4
 
 FLUSH_PATIENCE_S = 3600
-"""The seconds for which a response waits for a flush; a device that takes longer counts as failed."""
+"""The seconds for which a response waits for a flush. If the device takes longer, the flush counts as
+failed."""
 
 _WITHOUT_START_OFFSET = (
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -57,7 +58,7 @@ def answer(
 ) -> ProduceResponse | Wait | None:
     """Return the Produce response, after all records of the request have been appended or refused.
 
-    On a single broker the only replica has the records: acks above 1, as in Kafka 0.8, need no further wait.
+    On a single broker, acks above 1 (Kafka 0.8) have the effect of 1, because there is only one replica.
     """
     if acks == 0:
         _hang_up_on_failure(responses)
@@ -70,7 +71,7 @@ def answer(
 def _wait_for_flushes(
     responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[ServingNode]
 ) -> ProduceResponse | Wait:
-    """Return a `Wait` for the flushes that `flush.messages` requires; its answer is the response."""
+    """Return a `Wait` that ends with the flushes that `flush.messages` requires, and yields the response."""
     response = ProduceResponse(responses=responses)
 
     def report() -> ProduceResponse:
@@ -88,13 +89,13 @@ def _wait_for_flushes(
 
 
 def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
-    """Copy the fields of one partition's result into its entry, which is in the response already."""
+    """Copy a partition's late result into the entry that the response already has for it."""
     for name in outcome.__slots__:
         setattr(response, name, getattr(outcome, name))
 
 
 def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """Return the log start offset for the response to a refused batch, or -1 where Kafka has -1."""
+    """Return the log start offset for a refused batch's response entry; -1 for errors where Kafka has -1."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1

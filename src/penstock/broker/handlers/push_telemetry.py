@@ -26,7 +26,7 @@ decodes larger ones."""
 
 
 class _Reading:
-    """The decoding of one push: its metrics or, if decoding fails, an error code and the reason."""
+    """One push of metrics to decode. After `read`, it has the metrics, or an error code and the reason."""
 
     def __init__(self, codec: int, data: bytes, bytes_max: int) -> None:
         self._codec = codec
@@ -52,7 +52,7 @@ class _Reading:
 def push_telemetry(
     request: PushTelemetryRequest, context: Context[ServingNode]
 ) -> PushTelemetryResponse | Wait:
-    """Store the newest values of the metrics that a client has pushed."""
+    """Store the pushed values of a client's metrics as their newest values."""
     service = context.node.client_metrics
     if service is None:
         return PushTelemetryResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -1,6 +1,7 @@
 """ShareAcknowledge (79): acknowledge records that a member of a share group has acquired (KIP-932).
 
-v1 is the lowest version; v2 may renew locks (`is_renew_ack`), and its response has their duration.
+v1 is the lowest version. v2 may renew acquisition locks (`is_renew_ack`), and its response has the lock
+timeout.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def share_acknowledge(
     request: ShareAcknowledgeRequest, context: Context[ServingNode]
 ) -> ShareAcknowledgeResponse | Wait:
-    """Apply the acknowledgements for each partition, and answer once they are stored."""
+    """Apply the acknowledgements for each partition, and respond once their effects are stored."""
     if not has_share_groups(context):
         return ShareAcknowledgeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED)
     service = context.node.sharing

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
-"""The values of `share_acquire_mode` in a request (KIP-1206)."""
+"""The values of `share_acquire_mode` in a request (KIP-1206): the limit of records may be exceeded to
+acquire whole batches, or is exact."""
 
 
 def share_fetch(request: ShareFetchRequest, context: Context[ServingNode]) -> ShareFetchResponse | Wait:
@@ -103,7 +104,7 @@ def _check(request: ShareFetchRequest) -> None:
 
 
 class _Fetching:
-    """One ShareFetch request in progress: its acknowledgements first, then its records."""
+    """Handles one ShareFetch request: stores its acknowledgements, then acquires records for the response."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class _Fetching:
         return self.go_on()
 
     def go_on(self) -> ShareFetchResponse | Wait:
-        """Return the response, or a `Wait` for acknowledgements or records that are not ready."""
+        """Return the response, or a `Wait` until acknowledgements are stored or records are available."""
         context, request = self._context, self._request
         if not self._acknowledging.settle(context.now):
             return Wait(self._acknowledging.keys, self._acknowledging.deadline, answer=self.go_on)
@@ -159,7 +160,7 @@ class _Fetching:
     # --- records -----------------------------------------------------------------------------------------
 
     def _fetch(self) -> ShareFetchResponse | Wait:
-        """Acquire available records, or wait if there are too few."""
+        """Acquire available records; return the response, or a `Wait` if `min_bytes` are not available."""
         request, context = self._request, self._context
         may_wait = context.now < self._deadline
         found: dict[TopicIdPartition, PartitionData] = {}
@@ -189,7 +190,7 @@ class _Fetching:
         return Wait(keys, self._deadline, missing_bytes, self.go_on)
 
     def _open(self, partition: TopicIdPartition) -> LedPartition:
-        """Return a share partition that this broker leads; its state may not have been read yet.
+        """Return the share partition, which this broker leads; its state may not have been read yet.
 
         Raises:
             KafkaError: this request gets no records from the partition.
@@ -268,7 +269,7 @@ class _Fetching:
                 )
 
     def _goes_on(self, led: LedPartition, error: Exception) -> bool:
-        """Return True, and archive deleted records, if `error` only means that the log start has moved up."""
+        """Return True if `error` only means that records were deleted; archive these records first."""
         if getattr(error, "code", None) != ErrorCode.OFFSET_OUT_OF_RANGE or led.share is None:
             return False
         led.share.archive_below(led.partition.log_start_offset)
@@ -285,7 +286,7 @@ class _Fetching:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _answer(self, found: dict[TopicIdPartition, PartitionData]) -> ShareFetchResponse:
-        """Return the response: records found, acknowledgement results, and partitions new to the session."""
+        """Return the response with records, acknowledgement results and the session's new partitions."""
         followed = self._session.partitions
         topics: dict[bytes, ShareFetchableTopicResponse] = {}
         codes = self._acknowledging.codes

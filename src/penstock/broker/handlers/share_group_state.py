@@ -23,7 +23,7 @@ def initialize_share_group_state(request: Any, context: Context[ServingNode]) ->
 
 
 def read_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
-    """Return the states of share partitions, and fence leaders with an older epoch than the request's."""
+    """Return the states of share partitions; from then on, refuse leaders with older leader epochs."""
     return _answer(request, context)
 
 

@@ -1,4 +1,4 @@
-"""Checks that all handlers of share groups have in common."""
+"""Checks that all handlers of share group requests use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 10.0
 
 
 def has_share_groups(context: Context[ServingNode]) -> bool:
-    """Return True if share groups are on: `share.version` is 1, and the broker's release is 4.2 or later."""
+    """Return True if share groups are on: `share.version` is above 0, and the release is 4.2 or later."""
     node = context.node
     if not node.config.behaves_since(*SHARES_SINCE):
         return False

@@ -81,11 +81,12 @@ NOT_STORED = 1
 """The status of a topology description that no plugin has stored: Penstock has no plugins."""
 
 TASK_BYTES = 100
-"""The approximate size in bytes of a task that is in the target and the current assignment of a response."""
+"""The approximate size in bytes of a task in a response, where it is in both the target and the current
+assignment."""
 
 
 def _topology(group: StreamsGroup, context: Context[ServingNode]) -> Topology | None:
-    """Return the topology, with the internal topics' partition counts if known; None without a topology."""
+    """Return the group's topology, with partition counts of internal topics if known; None if it has none."""
     topology = group.stored.topology
     if topology is None:
         return None

@@ -55,7 +55,7 @@ def _refusal(code: int, message: str | None = None) -> answered.StreamsGroupHear
 
 
 def _check_supported(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingNode]) -> None:
-    """Check that a request uses only features that Apache Kafka 4.4 has, or the release that is played.
+    """Check that a request uses only features of the Kafka release as which the broker behaves (or 4.4).
 
     Raises:
         KafkaError: INVALID_REQUEST (42).
@@ -73,7 +73,7 @@ def _check_supported(request: asked.StreamsGroupHeartbeatRequest, context: Conte
 
 
 def _new_in_4_4(request: asked.StreamsGroupHeartbeatRequest) -> str:
-    """Return Apache Kafka 4.3's error message for a field that 4.4 was the first to take, or ""."""
+    """Return Kafka 4.3's error message for a request field that only 4.4 supports, or "" without one."""
     if request.instance_id is not None:
         return "Static membership is not yet supported."
     if request.task_offsets is not None:
@@ -119,10 +119,11 @@ def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingN
 
 
 def _offsets(listed: Sequence[asked.TaskOffset] | None) -> dict[Task, int] | None:
-    """Return the offsets of tasks.
+    """Return a dict from task to its offset, from the list in the request.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), a task is named twice, or there are more than a group may have.
+        KafkaError: INVALID_REQUEST (42), a task is named twice, or the list has more tasks than a group may
+        have.
     """
     if listed is None:
         return None
@@ -232,7 +233,7 @@ def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[ServingNod
 
 
 def _with_outcome(statuses: list[Problem], outcome: str) -> list[Problem]:
-    """Return the statuses; append `outcome`, if not empty, to the detail of MISSING_INTERNAL_TOPICS."""
+    """Return the statuses, with `outcome` appended to the detail of MISSING_INTERNAL_TOPICS."""
     if not outcome:
         return statuses
     return [

@@ -1,7 +1,7 @@
 """StreamsGroupTopologyDescriptionUpdate (93): a member sends its topology for people to read (KIP-1331).
 
-Apache Kafka passes the description to a plugin, and refuses it if the broker has none configured. Penstock
-loads no Java class, and always refuses. Clients send the request only after a heartbeat has asked for it.
+Apache Kafka passes the description to a plugin, and refuses it if none is configured. Penstock loads no Java
+class, and always refuses it. Clients send this request only if a heartbeat response has asked for it.
 """
 
 from __future__ import annotations

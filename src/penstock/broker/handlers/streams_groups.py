@@ -1,4 +1,4 @@
-"""The checks that the handlers of streams groups share, and the interface of the broker for them."""
+"""Checks that all handlers of streams group requests use."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def offers_protocol(config: BrokerConfig, name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _names(text: str) -> frozenset[str]:
-    """Return the names in a comma-separated list; cached, because every heartbeat needs them."""
+    """Return the names in a comma-separated setting. Results are cached, as every heartbeat needs them."""
     return frozenset(each.strip() for each in text.split(","))

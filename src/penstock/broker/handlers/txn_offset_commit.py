@@ -36,7 +36,7 @@ logger = logger_named("penstock.broker")
 def txn_offset_commit(
     request: TxnOffsetCommitRequest, context: Context[ServingNode]
 ) -> TxnOffsetCommitResponse:
-    """Store offsets as part of a transaction; each partition has its own outcome."""
+    """Store a group's offsets as part of a transaction; each partition has its own result."""
     service = context.node.groups
     response = TxnOffsetCommitResponse()
     commits: list[tuple[PartitionKey, CommittedOffset]] = []

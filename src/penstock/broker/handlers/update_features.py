@@ -2,9 +2,10 @@
 
 v0 allows downgrades with a flag, v1 with an upgrade type, and v1 adds `validate_only`; v2 has no results for
 single features. Before Apache Kafka 4.0, only the result of the feature that cannot be updated has an error.
-A lower level needs a downgrade, a higher one an upgrade. One level of `metadata.version` is accepted beside
-the present one; `transaction.version` and `share.version` may be 0 to 2, `eligible.leader.replicas.version`,
-`group.version` and `streams.version` 0 or 1. A release profile has the levels of its release.
+A lower level needs a downgrade, a higher one an upgrade. Besides the present level, one other level of
+`metadata.version` is accepted; `transaction.version` and `share.version` may be 0 to 2,
+`eligible.leader.replicas.version`, `group.version` and `streams.version` 0 or 1. A broker that behaves like a
+Kafka release has the levels of that release.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 KINDS_SINCE = 1
-"""The first version with upgrade types; in v0, a flag allows a downgrade."""
+"""The first version of UpdateFeatures with upgrade types. In v0, a flag allows a downgrade."""
 
 UPGRADE, DOWNGRADES = 1, (2, 3)
-"""The codes of upgrade types. Safe and unsafe downgrades have the same effect: neither changes records."""
+"""The codes of upgrade types: upgrade, and safe and unsafe downgrade. Both downgrades have the same
+effect: neither changes existing records."""
 
 NO_RESULTS_SINCE = 2
 
 WHOLE_FAILURE_SINCE = (4, 0)
-"""The first release of Apache Kafka in which the error of one feature becomes the error of the whole
-response, without results, in every version."""
+"""The first release of Apache Kafka in which the error of one feature becomes the top-level error of
+the response, in every version of the API. The response then has no results for single features."""
 
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
@@ -105,7 +107,7 @@ def _kind(update: FeatureUpdateKey, version: int) -> int:
 def _why_invalid(
     name: str, level: int, kind: int, features: Mapping[str, int], others: Mapping[str, int]
 ) -> str | None:
-    """Return the reason for which a feature cannot be set to a level, or None if it can.
+    """Return the reason why a feature cannot be set to a level, or None if it can be set.
 
     `others` are the features beside `metadata.version`, with their highest levels.
     """

@@ -1,1 +1,1 @@
-"""The metadata of a cluster: their state, the changes to that state, and the log that stores the changes."""
+"""The metadata of a cluster: topics, brokers, settings and so on, their changes, and the metadata log."""

@@ -49,7 +49,7 @@ class BrokerState:
         return not (self.fenced or self.shutting_down)
 
     def record(self, level: int) -> RegisterBrokerRecord:
-        """Return the record of the registration as it is now, for a `metadata.version` level."""
+        """Return a metadata record of the present registration, for a `metadata.version` level."""
         record = copy(self._record)
         record.fenced, record.in_controlled_shutdown = self.fenced, self.shutting_down
         record.log_dirs = self.directories
@@ -64,22 +64,22 @@ class BrokerStates:
         self.by_id: dict[int, BrokerState] = {}
 
     def register(self, record: RegisterBrokerRecord) -> None:
-        """Add a broker, in place of its earlier registration."""
+        """Add a broker's registration, or replace an earlier one."""
         self.by_id[record.broker_id] = BrokerState(record)
 
     def unregister(self, broker: int, epoch: int) -> None:
-        """Remove a broker if it is registered with this epoch."""
+        """Remove a broker, if it is registered with this broker epoch."""
         if self._of(broker, epoch) is not None:
             del self.by_id[broker]
 
     def fence(self, broker: int, epoch: int, *, fenced: bool) -> None:
-        """Fence or unfence a broker that is registered with this epoch."""
+        """Fence or unfence a broker, if it is registered with this broker epoch."""
         found = self._of(broker, epoch)
         if found is not None:
             found.fenced = fenced
 
     def change(self, record: BrokerRegistrationChangeRecord) -> None:
-        """Change the registration of a broker that is registered with the record's epoch."""
+        """Apply a change record to a broker's registration if the registration has the record's epoch."""
         found = self._of(record.broker_id, record.broker_epoch)
         if found is None:
             return

@@ -1,8 +1,8 @@
 """`ClusterState`: the cluster's metadata at one broker. Changes are checked, committed, then applied.
 
 `ClusterState` connects three parts: the metadata (`image`), the topics and logs that this broker stores
-(`replica_manager`), and the authority that writes the metadata log. The authority of a single broker is
-`own_authority`; in a cluster of several brokers, it is the controller
+(`replica_manager`), and the `Authority`, which checks changes and writes the metadata log. A single broker is
+its own authority (`own_authority`); in a cluster of several brokers, the controller is
 (`penstock.broker.replication.control.authority`).
 """
 
@@ -48,7 +48,8 @@ PRODUCER_ID_BLOCK = 1000
 """The number of producer ids that one metadata record reserves."""
 
 TOPICS_TOLD = 10
-"""The most topics, created or deleted in one request, that have one line each in the broker's log."""
+"""The maximum number of topics created or deleted in one request for which each topic has a line in the
+broker's log. More topics share one line."""
 
 
 _FACTORS = {
@@ -59,7 +60,7 @@ _FACTORS = {
 
 
 class ClusterState:
-    """The metadata of a cluster at one broker: reads them from the metadata log, and changes them."""
+    """The metadata of a cluster, as one broker reads them from the metadata log and changes them."""
 
     def __init__(
         self,
@@ -85,7 +86,8 @@ class ClusterState:
             image.broker_configs.setdefault(ALL_BROKERS, {}),
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
-        """Functions that check dynamic settings of this broker, and raise ConfigError for a wrong value."""
+        """Functions that check dynamic settings before clients may set them for this broker. They raise
+        ConfigError for a wrong value."""
         self.replicas = ReplicaManager(self.image, self.config, store, replicating)
         self.login_secret: Callable[[], bytes] = store.login_secret
         """A function that returns a secret stored with the cluster's data.
@@ -120,7 +122,7 @@ class ClusterState:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The effective settings of topics for which no setting is set."""
+        """The effective settings of topics without settings of their own."""
         return self.replicas.plain_config
 
     @property
@@ -178,7 +180,7 @@ class ClusterState:
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> PlannedTopic:
-        """Check that a topic can be created, and return its `PlannedTopic`; -1 partitions means the default.
+        """Check that a topic can be created; return its `PlannedTopic`. -1 partitions means the default.
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid; see `Planner.new_topic`.
@@ -272,7 +274,7 @@ class ClusterState:
             self._commit(records, now_ms)
 
     def set_features(self, levels: Mapping[str, int], now_ms: int) -> None:
-        """Finalize features at these levels.
+        """Set the finalized levels of features in the metadata.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -309,10 +311,10 @@ class ClusterState:
     # --- producers -------------------------------------------------------------------------------------
 
     def skip_producer_ids(self, seen: int) -> None:
-        """Assign only ids above `seen`, which a partition has, if the metadata log has not reserved it.
+        """Skip producer ids up to `seen`, found in a partition, if the metadata log has not reserved `seen`.
 
-        Ids are assigned in blocks. The other ids of the block of `seen`, and those of the next block, are
-        skipped, too: they may belong to producers that have not written yet.
+        Ids are assigned in blocks. All ids in the block of `seen` and in the next block are skipped, since
+        they may belong to producers that have not written yet.
         """
         if seen >= self.image.producer_ids_end:
             first = (seen // PRODUCER_ID_BLOCK + 2) * PRODUCER_ID_BLOCK

@@ -2,8 +2,8 @@
 
 Handlers of Metadata, DescribeCluster, FindCoordinator, ElectLeaders and similar APIs use a `ClusterView`. A
 single broker is a cluster of one: its `LoneView` lists one broker, and handles elections and reassignments
-itself. In a cluster of several brokers, `penstock.broker.replication.member_view` passes them to the
-controller.
+itself. In a cluster of several brokers, the view in `penstock.broker.replication.member_view` passes
+elections and reassignments to the controller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LocatedBroker(NamedTuple):
-    """A broker of the cluster, and the address at which clients of one listener reach it."""
+    """A broker of the cluster, with the address at which clients of one listener reach the broker."""
 
     id: int
     host: str
@@ -31,11 +31,11 @@ class LocatedBroker(NamedTuple):
 
 
 class MetadataObserver(NamedTuple):
-    """A node that reads the metadata log, and its progress. Times are milliseconds of the time of day."""
+    """A node that reads the metadata log but has no vote, and its progress. Times are ms since 1970."""
 
     node: int
     end_offset: int
-    """The offset after the last metadata record that the node has."""
+    """The offset after the last metadata record that the node has read."""
     heard_ms: int
     """The time of the node's last fetch of metadata records."""
     caught_up_ms: int
@@ -76,7 +76,7 @@ class ClusterView(Protocol):
         """Return True if a broker is registered and not fenced."""
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Elect the leader of a partition: the preferred replica (kind 0), or any live replica (kind 1).
+        """Elect a partition's leader: the preferred replica (kind 0), or any live replica, unclean (kind 1).
 
         Raises:
             KafkaError: the election is not possible, or not needed: ELECTION_NOT_NEEDED (84).
@@ -95,7 +95,7 @@ class ClusterView(Protocol):
         """
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions that are being reassigned, each with topic: those in `wanted`, or all."""
+        """Return (topic, partition) of the reassignments in progress: all, or those in `wanted` if given."""
 
     def unregister(self, broker: int, now_ms: int) -> None:
         """Remove a broker from the metadata.
@@ -134,7 +134,7 @@ class LoneView:
         return broker == self._cluster.node_id
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Refuse an election, since the only replica leads already.
+        """Refuse to elect a leader, since the only replica is the leader already.
 
         Raises:
             KafkaError: ELECTION_NOT_NEEDED (84), or UNKNOWN_TOPIC_OR_PARTITION (3).

@@ -52,12 +52,12 @@ class DirectoryState(NamedTuple):
 
     @property
     def level(self) -> int:
-        """The level of `metadata.version`, or 0 if the metadata have none."""
+        """The directory's level of `metadata.version`; 0 if the metadata do not contain the feature."""
         return self.features.get(METADATA_FEATURE, 0)
 
     @property
     def releases(self) -> list[str]:
-        """The releases of Apache Kafka that start on the directory, by levels and topic settings."""
+        """The releases of Apache Kafka that can start on the directory with its levels and topic settings."""
         return [
             name.partition("-")[0]
             for name, level in LEVELS.items()
@@ -122,8 +122,8 @@ def set_level(path: str, release: str) -> DirectoryState:
 def lower(image: ClusterImage, features: Mapping[str, int]) -> None:
     """Lower `metadata.version` and the other features to `features`, the highest levels of a release.
 
-    Features that are not in it are removed. Registrations are removed as well, since they contain removed
-    features: every broker registers when it starts.
+    Features that are not in `features` are removed. Registrations of brokers and controllers are removed as
+    well, since they contain features: every broker registers again when it starts.
     """
     image.features = {
         name: min(level, features[name]) for name, level in image.features.items() if name in features
@@ -153,7 +153,7 @@ def _raise_segments(image: ClusterImage) -> None:
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
-    """Return, of the directories in `path`, the one that has the metadata log, and the others."""
+    """Return the directory in `path` that has the metadata log, and a list of the other directories."""
     paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
     first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
     return first, [each for each in paths if each != first]
@@ -162,7 +162,7 @@ def _metadata_first(path: str) -> tuple[str, list[str]]:
 def write_snapshot_of(
     path: str, now_ms: int, *, end_offset: int, between: Callable[[int], None]
 ) -> SnapshotFile:
-    """Write a snapshot of the metadata of a directory that this process uses. The log stays as it is.
+    """Write a snapshot of the metadata in a directory that this process uses; do not change the log.
 
     The snapshot replaces the log below `end_offset`. The function `between` is called with the number of each
     record that is read; if it raises an exception, no snapshot is written.
@@ -198,7 +198,7 @@ def _write(path: str, image: ClusterImage, records: MetadataRecords, now_ms: int
 def _read(
     path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
 ) -> tuple[DirectoryState, ClusterImage, MetadataRecords]:
-    """Return the state of a directory below `end_offset`, with its metadata.
+    """Read the metadata records of a directory below `end_offset`; return its state and metadata.
 
     Raises:
         ConfigError: `path` is not a data directory.

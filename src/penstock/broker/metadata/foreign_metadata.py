@@ -29,7 +29,7 @@ _RESERVED_IDS = 100
 
 
 def check_voters(quorum_state: str, node_id: int) -> Found:
-    """Check that this node is the only voter in the text of a `quorum-state` file, if that lists voters."""
+    """Check that a `quorum-state` file's text, if it lists voters, has this node as the only voter."""
     try:
         voters = {int(voter["voterId"]) for voter in json.loads(quorum_state)["currentVoters"]}
     except (ValueError, KeyError, TypeError):
@@ -38,7 +38,7 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
 
 
 def check_quorum(quorum: QuorumVoters, node_id: int) -> Found:
-    """Check that this node is the only voter in the metadata log's control records, if these list voters."""
+    """Check that the metadata log's control records, if they list voters, have this node as the only one."""
     try:
         voters = quorum.voter_ids()
     except DecodeError as error:
@@ -63,7 +63,7 @@ def check_records(
     has_authorizer: bool,
     has_token_secret: bool,
 ) -> Found:
-    """Check every record of a metadata log; `values` are framed records."""
+    """Check that this broker can use every record of a metadata log; `values` are framed records."""
     image, reader = ClusterImage(), RecordReader(is_strict=True)
     try:
         for record in reader.records(values):
@@ -113,8 +113,8 @@ def _found_nodes(image: ClusterImage, node_id: int) -> Found:
 def found_elsewhere(image: ClusterImage, directory_ids: Collection[str]) -> Found:
     """Return a problem if a partition is in a directory that is not in `directory_ids`.
 
-    None is returned without any `directory_ids`: directories had no ids before Apache Kafka 3.7. A partition
-    whose directory is missing would be served empty, and begin with offset 0 again.
+    Return None if `directory_ids` is empty: directories had no ids before Apache Kafka 3.7. The broker would
+    serve a partition whose directory is missing as an empty one, and begin with offset 0 again.
     """
     ids = set(map(uuid_from_text, directory_ids))
     for topic in image.topics.values() if ids else ():
@@ -135,7 +135,7 @@ def _is_reserved(directory_id: bytes) -> bool:
 
 
 def _found_unserved(image: ClusterImage, *, has_authorizer: bool, has_token_secret: bool) -> Found:
-    """Return a problem with tiered storage or unenforced ACLs; log a warning for unverifiable tokens."""
+    """Return a problem if there are tiered topics or unenforced ACLs; warn of unverifiable tokens."""
     for name, topic in sorted(image.topics.items()):
         if topic.overrides.get("remote.storage.enable") == "true":
             return f"records of topic {name} are in tiered storage", _COPY

@@ -7,8 +7,8 @@ image.
 
 What a type of record does to the state is decided here alone, in `_EFFECTS`. A running broker, the check of a
 directory before it is taken over, and the writer of snapshots all read the log into a `ClusterImage`;
-`ClusterImage.records` is the way back. One broker's part of the state (logs, directories, typed settings) is
-in `penstock.broker.metadata.replica_manager`. Records: KIP-631, KIP-858, KIP-966.
+`ClusterImage.records` converts it back to records. One broker's part of the state (logs, directories, typed
+settings) is in `penstock.broker.metadata.replica_manager`. Records: KIP-631, KIP-858, KIP-966.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ TRANSACTION_VERSION = 2
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 ELR_VERSION = 1
-"""The level of `eligible.leader.replicas.version` with eligible leader replicas (KIP-966).
+"""The level of `eligible.leader.replicas.version` that enables eligible leader replicas (KIP-966).
 
-As in Kafka 4.0, new clusters do not have this level.
+As in Kafka 4.0, the feature is off in new clusters.
 """
 
 GROUP_FEATURE = "group.version"
@@ -82,13 +82,15 @@ feature has streams groups, too."""
 KRAFT_FEATURE = "kraft.version"
 
 KRAFT_VERSION = 1
-"""The level of `kraft.version` with dynamic voters (KIP-853), which data directories may have.
+"""The level of `kraft.version` with dynamic voters (KIP-853). Data directories of this level are
+accepted.
 
 ApiVersions reports level 0, and clients cannot change it, because the only voter never changes.
 """
 
 ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
-"""The features that are on in a cluster whose metadata do not contain them. To be off, level 0 is stored."""
+"""A dict from feature to level for the features that are on, at this level, in a cluster whose metadata
+do not contain them. To switch one off, level 0 is stored."""
 
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
@@ -104,7 +106,8 @@ FIRST_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
     GROUP_FEATURE: GROUP_VERSION,
 }
-"""The feature levels of new clusters, unless a setting chooses others. Apache Kafka 4.x supports them."""
+"""The feature levels of new clusters, unless a setting chooses others. All releases 4.x of Apache Kafka
+support these levels."""
 
 
 def metadata_level(features: Mapping[str, int]) -> int:
@@ -123,18 +126,19 @@ def streams_level(features: Mapping[str, int]) -> int:
 
 
 _SAME_LEADER = -2
-"""The value of `leader` in a PartitionChangeRecord that leaves the leader unchanged."""
+"""The value -2 of `leader` in a PartitionChangeRecord: the leader stays unchanged."""
 
 
 class Replicas(NamedTuple):
-    """The ids of the brokers with replicas of a partition. A reassignment sets `adding` and `removing`."""
+    """The ids of the brokers with a partition's replicas. A reassignment fills `adding` and `removing`."""
 
     assigned: tuple[int, ...]
     in_sync: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
-    """Replicas that may lead without being in sync, because they have all committed records (KIP-966)."""
+    """The eligible leader replicas: not in the ISR, but they have all committed records and may lead
+    (KIP-966)."""
     last_known: tuple[int, ...] = ()
     """The id of the last leader, if the partition has no leader and its ISR is empty; otherwise empty."""
     directories: tuple[bytes, ...] = ()
@@ -153,12 +157,12 @@ class PartitionImage:
         self.leader = record.leader
         self.leader_epoch = record.leader_epoch
         self.epoch = record.partition_epoch
-        """The partition epoch, which increases with every change."""
+        """The partition epoch, which increases with every change of the partition's metadata."""
         self.recovery = record.leader_recovery_state
-        """1 after an unclean election, until the leader has recovered; else 0."""
+        """The leader recovery state: 1 from an unclean election until the leader has recovered, else 0."""
 
     def record(self, level: int) -> PartitionRecord:
-        """Return the record that makes this partition, for a `metadata.version` level."""
+        """Return a PartitionRecord with this state, for a `metadata.version` level."""
         assigned, in_sync, adding, removing, eligible, last_known, directories = self.replicas
         has_elr = level >= ELIGIBLE_REPLICAS_SINCE and bool(eligible or last_known)
         return PartitionRecord(
@@ -197,11 +201,13 @@ class ClusterImage:
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[bytes, TopicImage] = {}
         self.folded_names: dict[str, str] = {}
-        """A dict from the result of `folded` to the topic name, to find colliding names."""
+        """A dict from a topic's name with underscores instead of dots to the original name, to find
+        names that collide in metrics."""
         self.broker_configs: dict[str, dict[str, str]] = {}
         """A dict from node id (in decimal, or `ALL_BROKERS`) to that broker's dynamic settings."""
         self.resource_configs: dict[tuple[int, str], dict[str, str]] = {}
-        """Settings of groups and of metrics subscriptions, by resource type and name."""
+        """The settings of groups and of metrics subscriptions: a dict from (resource type, name) to
+        settings."""
         self.quotas: dict[Entity, dict[str, float]] = {}
         """Quotas of clients, by entity and name of the quota."""
         self.features: dict[str, int] = {}
@@ -209,7 +215,7 @@ class ClusterImage:
         self.brokers = BrokerStates()
         """The brokers that have registered."""
         self.controllers: dict[int, RegisterControllerRecord] = {}
-        """The controllers that have registered, by node id: only Apache Kafka has any."""
+        """The registered controllers by node id. Only a metadata log of Apache Kafka contains any."""
         self.producer_ids_end = 0
         """The lowest producer id that no broker has reserved yet."""
         self._early_overrides: dict[str, dict[str, str]] = {}
@@ -229,7 +235,7 @@ class ClusterImage:
 
     @property
     def has_security(self) -> bool:
-        """True if there have been ACL entries, SCRAM credentials or delegation tokens."""
+        """True if the metadata have ever contained ACL entries, SCRAM credentials or delegation tokens."""
         return self._security is not None
 
     def check(self, records: Sequence[Message]) -> None:
@@ -344,7 +350,7 @@ class ClusterImage:
     def _partition_change(self, record: PartitionChangeRecord) -> None:
         """Apply a change of a partition.
 
-        A change that names a leader, new or not, begins a new leader epoch.
+        A change with a leader, even the present one, begins a new leader epoch.
         """
         topic = self.topics_by_id.get(record.topic_id)
         if topic is None or record.partition_id >= len(topic.partitions):
@@ -428,7 +434,7 @@ class ClusterImage:
     # --- the way back ------------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Message]:
-        """Yield the fewest records that make this image, for its `metadata.version` level.
+        """Yield the smallest list of records that describes this image, for its `metadata.version` level.
 
         The order is that of Apache Kafka's `ImageWriter`: features first, beginning with `metadata.version`.
         """
@@ -491,7 +497,7 @@ _EFFECTS: dict[int | None, Callable[[ClusterImage, Any], object]] = {
     28: ClusterImage._clear_eligible,
     29: lambda image, record: image.controllers.pop(record.controller_id, None),
 }
-"""The effect of each type of metadata record on a `ClusterImage`."""
+"""A dict from record type to the function that applies such a record to a `ClusterImage`."""
 
 
 def _unfit(what: str) -> StorageError:
@@ -499,5 +505,5 @@ def _unfit(what: str) -> StorageError:
 
 
 def folded(name: str) -> str:
-    """Return a topic's name with dots replaced by underscores: equal results collide in metric names."""
+    """Return a topic's name with underscores instead of dots, as in metric names, to find collisions."""
     return name.replace(".", "_")

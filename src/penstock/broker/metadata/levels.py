@@ -1,4 +1,4 @@
-"""Levels of `metadata.version` in new clusters, by release of Apache Kafka (KIP-584, KIP-778).
+"""Feature levels of new clusters, such as `metadata.version`, by release of Kafka (KIP-584, KIP-778).
 
 A data directory has one level, which determines the versions of its metadata records. A release of Apache
 Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30, 4.4 on level 33.
@@ -36,7 +36,8 @@ LEVELS: Mapping[str, int] = {
     "4.3-IV0": 30,
     "4.4-IV2": 33,
 }
-"""A dict from level name to number, for the last `metadata.version` level of each release of Kafka."""
+"""A dict from name (such as 3.9-IV0) to number for the last `metadata.version` level of each Kafka
+release."""
 
 OTHER_FEATURES_SINCE = 25
 """The level from which on new directories have the features `group.version` and `transaction.version`."""

@@ -52,10 +52,11 @@ at all (KIP-868)."""
 _WITHOUT_EFFECT = {20, 21}
 
 METADATA_LEVEL_MAX = 33
-"""The highest supported level: 4.4-IV2. The additions of later levels to the records are unknown."""
+"""The highest supported level of `metadata.version`: 4.4-IV2. Later levels may add fields and records
+that this code cannot read."""
 
 METADATA_LEVEL_MIN = 7
-"""The lowest supported level: 3.3-IV3, the oldest that Apache Kafka 4.x accepts.
+"""The lowest supported level of `metadata.version`: 3.3-IV3, the oldest that Apache Kafka 4.x accepts.
 
 Before this level, KRaft was not ready for production.
 """
@@ -79,10 +80,12 @@ ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
 
 CORDONED_SINCE = 30
-"""4.3-IV0: the first level whose broker registrations have cordoned directories, without new partitions."""
+"""4.3-IV0: the first level whose broker registrations list cordoned directories, which get no new
+partitions."""
 
 _CLASSES: dict[int, type[Message]] = {}
-"""The classes of record types that have been used. Most clusters have few types: imports take time."""
+"""A dict from record type to its class, filled on use: most clusters use few types, and imports take
+time."""
 
 
 def record_class(key: int) -> type[Message] | None:
@@ -95,7 +98,7 @@ def record_class(key: int) -> type[Message] | None:
 
 
 def _version(record: Message, level: int) -> int:
-    """Return the version of a record that a `metadata.version` level prescribes."""
+    """Return the version in which a record is written at a `metadata.version` level."""
     if level >= ELIGIBLE_REPLICAS_SINCE and (
         isinstance(record, PartitionChangeRecord)
         or (isinstance(record, PartitionRecord) and record.eligible_leader_replicas is not None)
@@ -134,10 +137,10 @@ def unframe(value: bytes, *, is_strict: bool = False) -> Message | None:
 
 
 class RecordReader:
-    """Decodes metadata records. Those of a metadata transaction count when it ends (KIP-868)."""
+    """Decodes metadata records. It yields the records of a metadata transaction at its end (KIP-868)."""
 
     def __init__(self, *, is_strict: bool = False) -> None:
-        """Prepare to decode; `is_strict` refuses unknown types."""
+        """Prepare to decode records. With `is_strict`, unknown record types are errors."""
         self._is_strict = is_strict
         self._pending: list[Message] | None = None
 
@@ -170,7 +173,7 @@ class RecordReader:
 
 
 def record_head(value: bytes) -> tuple[int, int, int]:
-    """Return type, version and body position of a framed metadata record.
+    """Return type and version of a framed metadata record, and the position of its body.
 
     Raises:
         DecodeError: the frame is damaged, or of an unsupported version.
@@ -200,7 +203,7 @@ class MetadataSnapshot(Protocol):
 
 
 class MetadataBase(Protocol):
-    """The interface to the files beside the metadata log in a data directory: snapshot and quorum state."""
+    """The interface of the files beside the metadata log: the newest snapshot and the quorum state."""
 
     @property
     def snapshot(self) -> MetadataSnapshot | None: ...
@@ -215,7 +218,7 @@ class MetadataLog:
     """The metadata log of a cluster: the records in the log, and those in its snapshot."""
 
     def __init__(self, log: Log, base: MetadataBase | None = None) -> None:
-        """Prepare to replay `log`. `base` has the files beside it; None for a log in memory."""
+        """Prepare to replay `log`. `base` has its snapshot and quorum state; None for a log in memory."""
         self._log = log
         self._base = base
         self.level = ELIGIBLE_REPLICAS_SINCE
@@ -226,7 +229,8 @@ class MetadataLog:
         """The raft epoch of the records that this run writes: one above the last epoch of the log."""
         self._has_begun = False
         self._kept_to: int | None = None
-        """The offset to which the log must still be truncated after a failed append; None if it need not."""
+        """The offset to which the log must be truncated before the next append, because an append
+        failed; otherwise None."""
         self.bytes_behind = 0
         """The size in bytes of the log's records after the newest snapshot."""
 
@@ -236,7 +240,7 @@ class MetadataLog:
 
     @property
     def has_snapshot(self) -> bool:
-        """True if a snapshot replaces the first part of the log."""
+        """True if a snapshot replaces the first part of the log, whose records may be deleted."""
         return self._base is not None and self._base.snapshot is not None
 
     @property
@@ -251,7 +255,7 @@ class MetadataLog:
         return self._log.size_bytes
 
     def bytes_below(self, offset: int) -> int:
-        """Return the number of bytes that `drop_before` would free."""
+        """Return the size in bytes of the segments that `drop_before` would delete for an offset."""
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
@@ -327,10 +331,11 @@ class MetadataLog:
         self.bytes_behind += len(batch)
 
     def _take_back(self) -> None:
-        """Truncate the records of an append that failed, so that the next start does not apply them.
+        """Truncate the log to remove the records of a failed append, so that no start applies them.
 
         Raises:
-            StorageError: the log cannot be truncated. No records may be appended until it is.
+            StorageError: the log cannot be truncated. Then no records may be appended before a truncation
+            succeeds.
         """
         if self._kept_to is not None:
             self._log.truncate_to(self._kept_to)

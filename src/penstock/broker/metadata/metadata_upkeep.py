@@ -1,8 +1,8 @@
 """Maintains the metadata log at run time: writes snapshots, and removes what they replace (KIP-630).
 
-Without this, the log would contain every change in the history of the cluster, and every start would read
-them all. Once the log has grown by `metadata.log.max.record.bytes.between.snapshots`, a thread reads the
-files and writes a snapshot. Older snapshots are removed according to `metadata.max.retention.bytes` and
+Without snapshots, the log would contain every change in the history of the cluster, and every start would
+read all changes. Once the log has grown by `metadata.log.max.record.bytes.between.snapshots`, a thread reads
+the files and writes a snapshot. Older snapshots are removed according to `metadata.max.retention.bytes` and
 `.ms`, together with the log segments below the oldest remaining snapshot. The rules are those of Apache Kafka
 (`KafkaMetadataLog`), which can start on the remaining files.
 
@@ -58,7 +58,7 @@ class MetadataUpkeep:
     def __init__(
         self, log: MetadataLog, data_directory: str, config: BrokerConfig, failures: Failures
     ) -> None:
-        """Prepare the maintenance. `data_directory` has `__cluster_metadata-0`, which this process uses."""
+        """Prepare to maintain the metadata log, which this process uses, in `data_directory`."""
         self._log = log
         self._data_directory = data_directory
         self._directory = f"{data_directory}/{METADATA_TOPIC}-0"
@@ -123,7 +123,7 @@ class MetadataUpkeep:
                 return
 
     def _breathe(self, count: int) -> None:
-        """Let other threads run after every `VALUES_PER_PAUSE` records; `count` is the record's number.
+        """Pause after every `VALUES_PER_PAUSE` records for other threads; `count` is the record's number.
 
         Raises:
             _StoppedError: the broker stops.

@@ -1,7 +1,7 @@
 """The metadata authority of a single broker: the broker itself checks changes, and writes the metadata log.
 
-Records that it commits are written to the log, and then applied. The same code applies them
-at runtime and at a restart, so that a restart brings back the same state.
+Committed records are written to the log, and then applied to the state. The same code applies them at runtime
+and at a restart, so that a restart restores the same state.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OwnAuthority:
         self.placing = self
 
     def begin(self, config: BrokerConfig, now_ms: int) -> None:
-        """Replay or create the metadata log, lead every partition, and reconcile stored data with the log.
+        """Replay or create the metadata log, lead all partitions, and reconcile stored data with the log.
 
         `config` has the settings at the start of the broker.
 
@@ -94,11 +94,11 @@ class OwnAuthority:
         return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _lead_all(self, now_ms: int) -> None:
-        """Begin a new leader epoch of every partition at each start, so that consumers detect truncation.
+        """Begin a new leader epoch of every partition, so that consumers detect a truncated log.
 
-        In Apache Kafka, leader epochs increase with each start as well. In a directory of Apache Kafka,
-        partitions may have no leader. Without a new epoch, clients that have received the last epoch would
-        wait forever for a later one (KIP-320).
+        This happens at each start, as in Apache Kafka. Partitions in a directory of Apache Kafka may have no
+        leader, and would otherwise keep their epoch. Clients would wait forever for a later epoch than the
+        one they have received (KIP-320).
         """
         here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
@@ -126,10 +126,10 @@ class OwnAuthority:
             logger.warning("partitions stay in the leader epochs of the last start: %s", error)
 
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
-        """Write records for topics whose data were written by another broker.
+        """Write metadata records for topics without such records, whose data another broker has written.
 
-        If the log has a snapshot, records of deleted topics are missing. In this case, data without a topic
-        in the image may belong to a deleted topic, and are left unchanged.
+        If the metadata log has a snapshot, the data may belong to a topic whose deletion is no longer in the
+        log. In this case, they are left unchanged.
         """
         records: list[Message] = []
         for name, found_id, partitions in self._replicas.reconcile(removed_ids):
@@ -214,11 +214,11 @@ class OwnAuthority:
             )
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids of a new partition's brokers that are alive: this broker."""
+        """Return the ISR of a new partition: only this broker."""
         return tuple(replicas)
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directory id of a new partition, or None if the metadata level has no directory ids."""
+        """Return the directory id of a new partition's replica; None if the level has no directory ids."""
         if self.log.level < DIRECTORIES_SINCE:
             return None
         return [self._store.directory_id_of(name, index)]

@@ -37,7 +37,7 @@ class PlannedTopic(NamedTuple):
     partitions: int
     config: TopicConfig
     assignments: Sequence[tuple[int, ...]]
-    """The ids of the brokers with replicas of each partition, in order of partitions."""
+    """The broker ids of each partition's replicas: one tuple per partition, in order of partitions."""
 
     @property
     def replication_factor(self) -> int:
@@ -46,7 +46,7 @@ class PlannedTopic(NamedTuple):
 
 
 class Placing(Protocol):
-    """The interface that chooses the brokers for replicas."""
+    """The interface of the object that chooses the brokers for the replicas of new partitions."""
 
     def place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
         """Choose the brokers for each replica of new partitions; return their ids.
@@ -63,7 +63,7 @@ class Placing(Protocol):
         """
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids in `replicas` whose brokers are alive, as the ISR of a new partition."""
+        """Return the ISR of a new partition: the ids in `replicas` whose brokers are alive."""
 
 
 class Authority(Protocol):
@@ -73,15 +73,16 @@ class Authority(Protocol):
     size: int
     """The number of brokers in the cluster, including those that do not run yet."""
     mutation_tokens: MutationTokens
-    """The token buckets of controller mutation quotas: partitions that clients may still create or delete."""
+    """The token buckets of controller mutation quotas. They limit the partitions that clients create or
+    delete."""
 
     @property
     def placing(self) -> Placing:
-        """The object that places replicas on brokers."""
+        """The object that chooses the brokers for the replicas of new partitions."""
 
     @property
     def log_on_disk(self) -> MetadataLog | None:
-        """The metadata log of this broker alone, or None if it is not on disk."""
+        """The metadata log in this broker's own data directory; None if there is none on disk."""
 
     @property
     def end_offset(self) -> int:
@@ -92,10 +93,10 @@ class Authority(Protocol):
         """The leader epoch of the metadata log."""
 
     def catch_up(self) -> None:
-        """Let the broker apply all metadata that have been written, if the controller can be reached."""
+        """Apply at the broker all metadata records in the log, if the controller can be reached."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Write records and apply them. The caller has checked them after applying all earlier records.
+        """Write metadata records and apply them. The caller has checked them against the newest metadata.
 
         Raises:
             StorageError: the records could not be written, others were written before them, or the authority
@@ -103,7 +104,7 @@ class Authority(Protocol):
         """
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directory id for each replica of a new partition, or None if metadata have no ids."""
+        """Return a directory id for each replica of a new partition; None if the level has no such ids."""
 
 
 def partition_record(
@@ -124,7 +125,7 @@ def partition_record(
 
 
 class PlannedCluster(Protocol):
-    """The interface to the cluster's metadata that a `Planner` uses."""
+    """The interface of the cluster's metadata against which a `Planner` checks changes."""
 
     image: ClusterImage
     config: BrokerConfig
@@ -136,7 +137,7 @@ class PlannedCluster(Protocol):
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The effective settings of topics for which no setting is set."""
+        """The effective settings of topics without settings of their own."""
 
     def topic(self, name: str) -> Topic:
         """Return the topic with this name.
@@ -179,7 +180,7 @@ class Planner:
         """Check that a topic can be created, and return a `PlannedTopic`.
 
         A partition count or replication factor of -1 stands for the broker's default. `excess_code` is the
-        error for a request that creates too much.
+        error for a request that creates too many topics or partitions.
 
         Raises:
             KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),
@@ -216,9 +217,9 @@ class Planner:
     def growth(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Sequence[Sequence[int]]:
-        """Check that a topic may grow to `count` partitions; return the brokers of the new partitions.
+        """Check that a topic may get `count` partitions in all; return the broker ids for the new ones.
 
-        `assignments` has these brokers if the client has chosen them, or is None.
+        `assignments` has the broker ids that the client has chosen, or is None.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
@@ -255,7 +256,7 @@ class Planner:
         return assignments
 
     def removal(self, partitions: int) -> None:
-        """Count the deletion of a topic with `partitions` partitions.
+        """Count the deletion of a topic with `partitions` partitions against the limits of the request.
 
         Raises:
             KafkaError: `excess_code` beyond the limits, or THROTTLING_QUOTA_EXCEEDED (89).
@@ -269,7 +270,7 @@ class Planner:
 
     @property
     def excess(self) -> KafkaError | None:
-        """The error for further topics after the allowed number of changes, else None."""
+        """The error for a further topic if the request has reached the limit of changes, else None."""
         if self._topics_left > 0:
             return None
         if self._excess is None:
@@ -285,7 +286,7 @@ class Planner:
             raise excess.with_traceback(None)  # it is raised for each of the rest
 
     def _take(self, partitions: int) -> None:
-        """Count the partitions of a checked change against the limits.
+        """Count the new partitions of a checked change against the request's limit and the client's quota.
 
         Raises:
             KafkaError: POLICY_VIOLATION (44) or `excess_code`: too many partitions;
@@ -381,5 +382,5 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """Return the error code for changes beyond the limits of one request, if possible a retriable one."""
+    """Return the error code for too many changes in a request, if possible a retriable one."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

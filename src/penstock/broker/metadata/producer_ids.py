@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 ID_LIMIT = 2**62
-"""The search ignores producer ids from this one on: brokers count from 0, so clients have invented them."""
+"""The search ignores producer ids from this one on: brokers assign ids from 0 on, so a client must have
+made up such a high id."""
 
 NONE_SEEN = -1
 
 
 class Notified(Protocol):
-    """The interface of the purgatory, which is notified when the search has ended."""
+    """The interface of the purgatory, which runs waiting requests when the search has ended."""
 
     def notify(self, key: Hashable, amount: int = 1) -> None: ...
 
 
 class SearchesProducerIds(Protocol):
-    """The interface of the broker that the search for producer ids uses."""
+    """The attributes of the broker that the search for producer ids uses."""
 
     @property
     def purgatory(self) -> Notified: ...
@@ -47,15 +48,16 @@ class SearchesProducerIds(Protocol):
 
 
 class ProducerIds:
-    """The producer ids of one broker. The object itself is the purgatory key of waiting InitProducerIds."""
+    """Assigns the producer ids of one broker. Waiting InitProducerId requests have it as purgatory key."""
 
     def __init__(self, cluster: ClusterState, directories: Sequence[str]) -> None:
-        """Prepare to assign ids. `directories` are those of the partitions that existed at the start."""
+        """Prepare to assign ids. `directories` are of the partitions that existed at the start."""
         self._cluster = cluster
         self._directories = directories
         self._is_searching = False
         self.is_known = not directories
-        """True if the greatest id in the partitions has been found, so that new ids can be assigned."""
+        """True after the search for the greatest producer id in the partitions, so that new ids can be
+        assigned."""
 
     def new_id(self, now_ms: int) -> int:
         """Return a producer id that was never assigned before; the first call searches the partitions.

@@ -38,8 +38,8 @@ logger = logger_named("penstock.broker")
 class Topic:
     """One topic at this broker. `partitions` are in order of their indices.
 
-    `since_ms` is the time at which the broker got the topic's metadata, for topics that have no file with a
-    time yet.
+    `since_ms` is the time at which the broker got the topic's metadata. It is used while no file of the topic
+    shows the topic's age.
     """
 
     __slots__ = ("config", "id", "is_internal", "name", "partitions", "since_ms")
@@ -73,11 +73,11 @@ class Replicating(Protocol):
         """Set the attribute `replication` of a new partition."""
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Apply a partition's metadata to it."""
+        """Apply new metadata of a partition to its replication, such as another leader."""
 
 
 class ReplicaManager:
-    """The topics of one broker with their partitions, which follow the cluster's metadata."""
+    """Keeps the topics and partitions of one broker in accordance with the cluster's metadata."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ReplicaManager:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The effective settings of topics for which no setting is set. These topics share the object."""
+        """The effective settings of topics without settings of their own, which share this one object."""
         if self._plain_config is None:
             self._plain_config = TopicConfig(self._config)
         return self._plain_config
@@ -114,7 +114,7 @@ class ReplicaManager:
             yield from topic.partitions
 
     def apply(self, record: Message) -> None:
-        """Apply a record to the image, then to the topics. Data of removed topics stay until `delete`."""
+        """Apply a record to the image, then to the topics. `delete` later deletes removed topics' data."""
         self._image.apply(record)
         if isinstance(record, TopicRecord):
             if record.name == TRANSACTIONS_TOPIC:

@@ -1,4 +1,4 @@
-"""Opens the store of a broker's logs: in memory, or in a data directory that this broker can use."""
+"""Opens the store of a broker's logs: in memory, or in data directories after checking their contents."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
-    """Return the directory with the metadata log, or the first one if none has it, and the others.
+    """Return the data directory with the metadata log (else the first one), and a list of the others.
 
     Raises:
         StorageError: more than one directory has a metadata log.

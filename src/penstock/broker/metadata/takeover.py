@@ -42,16 +42,16 @@ QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
 _PARTITION = bytes((FRAME_VERSION, 3))
-"""The first bytes of a framed PartitionRecord: frame version and record type."""
+"""The first two bytes of every framed PartitionRecord: frame version and record type."""
 
 
 def check_takeover(
     path: str, others: Sequence[str] = (), *, has_authorizer: bool = False, has_token_secret: bool = False
 ) -> None:
-    """Check a data directory that another program may have written, and `others` of the same broker.
+    """Check a data directory that another program may have written, and the broker's `others`.
 
-    `has_authorizer` is True if ACLs in it will be enforced, `has_token_secret` if delegation tokens can be
-    verified.
+    `has_authorizer` is True if the broker will enforce ACLs in the directory, and `has_token_secret` if the
+    broker can verify delegation tokens.
 
     Raises:
         StorageError: this broker cannot use all contents, or cannot read them.
@@ -133,7 +133,7 @@ def _bootstrap_values(path: str) -> Sequence[bytes]:
 
 
 def _has_metadata(metadata: str | None) -> bool:
-    """Return True if the directory of a metadata log contains records, and False if it is None."""
+    """Return True if a metadata log's directory contains records; False also if `None` is passed."""
     if metadata is None:
         return False
     with storage("read", metadata):
@@ -187,10 +187,11 @@ def _found_missing_directory(
 
 
 def _check_others(path: str, others: Sequence[str]) -> set[str]:
-    """Check that directories belong to one node, and that no partition is in two of them; return their ids.
+    """Check that directories belong to one node and share no partition; return the directories' ids.
 
     Raises:
-        StorageError: they belong to several nodes, or a partition occurs twice; the check changes nothing.
+        StorageError: the directories belong to several nodes, or a partition is in two of them. Nothing is
+        changed.
     """
     found: dict[str, MetaProperties] = {}
     places: dict[TopicPartition, str] = {}
@@ -280,7 +281,7 @@ class MetadataRecords:
 
 
 def metadata_of(path: str, directory: str, *, written_by_any: bool = False) -> MetadataRecords | None:
-    """Return the records of a metadata log if Apache Kafka has written some of it, else None.
+    """Return the records of a metadata log if Apache Kafka has written some of them, else None.
 
     `path` is the data directory, and `directory` the metadata log's directory in it. If `written_by_any` is
     True, the records are returned even if only Penstock has written the log.
@@ -339,7 +340,7 @@ def _offset_of(name: str) -> int:
 
 
 def _sound(path: str, directory: str, bases: list[int]) -> Iterator[tuple[int, memoryview, BatchHeader]]:
-    """Yield (segment, batch, header) of each batch in the metadata log.
+    """Yield each batch in the metadata log as (segment base offset, batch, header), after a check for damage.
 
     Raises:
         StorageError: the log is damaged before its end or, after a clean shutdown, anywhere: recovery would

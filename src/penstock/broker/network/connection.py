@@ -1,13 +1,13 @@
 """One connection to one client, for asyncio: requests come in, and responses go out in the same order.
 
 `ServedConnection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which splits
-the bytes into frames and keeps the order. `ServedConnection` adds the socket, long polls, quotas and sending
-from files.
+the bytes into frames and puts responses into the order of their requests. `ServedConnection` adds the socket,
+long polls, quotas and sending from files.
 
 A connection processes one request at a time, as in Apache Kafka. While that request waits (a long poll) or
-its response is being sent, later requests are not processed. A few of their bytes are buffered, and all
-others stay in the socket, so that TCP slows the sender down. So order is kept, memory is bounded, and a
-client that does not read its responses holds up only itself.
+its response is being sent, later requests are not processed. A few bytes of later requests are buffered. All
+others stay in the socket, so that TCP slows the sender down. This bounds memory, and a client that does not
+read its responses delays only its own requests.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from penstock.broker.security.listener_security import ListenerSecurity
 
 TURN_SECONDS = 0.005
-"""The time in seconds for which pipelined requests of one connection may occupy the event loop without a
-break."""
+"""The time in seconds for which pipelined requests of one connection may occupy the event loop before
+other connections are served."""
 
 Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 """The outcome of a request: the pieces of its response, a wait for the response, or None (no response)."""
 
 
 class FrameFaults(Protocol):
-    """Injects faults into one connection, which calls `handle` and `deliver` of this object, not its own."""
+    """Injects faults into one connection, which calls this object's `handle` and `deliver`."""
 
     def handle(self, frame: memoryview) -> None:
         """Handle a request frame that has arrived. The frame's memory may be reused after this call."""
@@ -57,14 +57,14 @@ class FrameFaults(Protocol):
         """Deliver the outcome of a request: a response, a wait, or no response."""
 
     def go_on(self) -> None:
-        """Process the frames that a fault delayed, before the connection takes later requests."""
+        """Process the request frames that a fault held back, before the connection takes later ones."""
 
     def end(self) -> None:
-        """Release what the faults hold, because the connection has ended."""
+        """Drop delayed requests and responses, because the connection has ended."""
 
 
 class ServedConnection(asyncio.BufferedProtocol):
-    """The asyncio protocol object of one client connection."""
+    """The asyncio protocol object of one client connection, which handles requests and sends responses."""
 
     __slots__ = (
         "_blocked",
@@ -97,7 +97,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._wire = ServerConnection(server.scratch, self, server.frame_bytes_max)
         self._blocked = False
         self.busy = False
-        """True while no request is taken: one is in progress, or a quota or a fault delays the next."""
+        """True while the connection starts no further request: one is in progress, or a quota or a
+        fault delays the next."""
         self.is_closing = False
         self._unanswered: Unanswered | None = None
         self._parked: DelayedOperation | None = None
@@ -149,7 +150,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._begin_login(self.security)
 
     def _begin_login(self, security: ListenerSecurity) -> None:
-        """Limit frame size and time until the client has authenticated itself."""
+        """Apply the limits of unauthenticated connections: the frame size, and the time for logging in."""
         self._server.login_limits.enter(self, self.active_at)
         if security.listener.has_sasl:
             from penstock.broker.security.gate import SaslGate
@@ -243,7 +244,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._resting.cancel()
 
     def note_time(self) -> None:
-        """Read the clock, once for all requests that arrive or are resumed in this turn of the event loop."""
+        """Read the clocks once per event-loop turn, for all requests that arrive or are resumed in it."""
         context = self._context
         self.active_at = context.now = context.arrived = self._server.monotonic()
         context.now_ms = self._server.now_ms()
@@ -291,7 +292,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._server.buffers.give_back(buffer)
 
     def drop_frame(self) -> None:
-        """Release the buffer of the partly received frame. The connection can read no more requests."""
+        """Release the buffer of the partly received frame. The connection cannot read requests any more."""
         self._wire.end()
 
     @property
@@ -342,7 +343,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Send the response to a client over quota, then take no request for the throttle time."""
+        """Send the response to a client over quota; start no further request during the throttle time."""
         self.busy = True
         self.flush()
         seconds = self._context.throttle_ms / 1000
@@ -364,7 +365,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._parked = self._server.park(outcome.wait, self._run_again)
 
     def _run_again(self) -> None:
-        """Run the parked request again, because its event has occurred or its deadline has passed."""
+        """Run the waiting request again, because its event has occurred or its deadline has passed."""
         unanswered = self._unanswered
         if unanswered is None:
             return
@@ -391,7 +392,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._unanswered = self._parked = None
 
     def fail(self, what: str) -> None:
-        """Log an unexpected error, and end this connection, but not the broker.
+        """Log an unexpected error and close this connection; the broker continues.
 
         Call it inside an ``except`` block; `what` describes the data that the connection was handling, for
         the log.
@@ -404,7 +405,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _continue(self) -> None:
-        """Call `go_on` from the event loop; an exception ends the connection."""
+        """Call `go_on` from an event-loop callback; on an exception, log it and close the connection."""
         try:
             self.go_on()
         except Exception:
@@ -448,7 +449,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._wire.respond(whole)
 
     def flush(self) -> None:
-        """Write the queued answers to the transport."""
+        """Write the queued responses to the transport."""
         if self._wire.queued_bytes:
             data = self._wire.data_to_send()
             if not self.is_closing:
@@ -507,14 +508,15 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.close(reason)
 
     def set_aside(self) -> None:
-        """Let later responses overtake the response to the current request (a fault that reorders)."""
+        """Let later responses overtake the response to the current request, for a fault that reorders."""
         self._wire.set_aside()
 
     def _stop_sending(self) -> None:
         """Stop `sendfile` before the transport closes the socket.
 
-        While `sendfile` waits, the event loop watches the socket's descriptor, until the sending task ends.
-        If the task did not end first, a later connection with the same descriptor would never be read.
+        While `sendfile` waits, the event loop watches the socket's descriptor until the sending task ends. If
+        the socket were closed first, the loop would never read from a later connection with the same
+        descriptor.
         """
         if self._sending is not None:
             self._sending.cancel()
@@ -526,14 +528,14 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def _caller(self) -> str:
-        """The peer's address and the client id of its newest request, for the log."""
+        """A text for the log: the client's address, and the client id of its newest request."""
         if not hasattr(self, "session"):  # the connection failed before it had a session
             return self.peer
         return caller(self.peer, self.session.client_id)
 
     @property
     def owes_answer(self) -> bool:
-        """True while a part of a response has not been passed to the operating system yet."""
+        """True while a part of a response has not been passed to the operating system."""
         return not self.is_closing and (
             self._sending is not None
             or self._wire.queued_bytes > 0
@@ -552,5 +554,5 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def is_parked(self) -> bool:
-        """True if a request of this connection waits in the purgatory."""
+        """True if a request of this connection waits in the broker's purgatory."""
         return self._parked is not None

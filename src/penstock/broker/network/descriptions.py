@@ -6,7 +6,7 @@ from penstock.common.suggestions import short_repr
 
 
 def wrong_protocol(data: bytes) -> str:
-    """Return a phrase for the log that names the protocol of a connection's first bytes; "" if unknown."""
+    """Return a phrase for the log if a connection's first bytes are TLS or HTTP, otherwise ""."""
     if data[:2] == b"\x16\x03":
         return ": a client with TLS at a listener without TLS"
     if data in (b"GET ", b"POST", b"HEAD", b"PUT "):

@@ -1,15 +1,15 @@
 """Memory for requests that arrive in several pieces, shared by all connections.
 
-A connection borrows a buffer while a frame is arriving and returns it when the request is answered,
-so a thousand idle connections hold no buffers. The size of the buffer grows with the bytes that have arrived:
-a length field alone claims no memory.
+A connection borrows a buffer while a frame is arriving and returns it when the request is answered, so a
+thousand idle connections hold no buffers. The size of the buffer grows with the bytes that have arrived, so
+that a large length field alone uses no memory.
 """
 
 from __future__ import annotations
 
 KEPT_BYTES_MAX = 16 << 20
-"""The maximum bytes of free buffers that the pool keeps: enough for a few producers with requests of 1
-MiB."""
+"""The maximum total size in bytes of the free buffers in the pool: enough for a few producers with
+requests of 1 MiB."""
 
 
 class FrameBuffers:

@@ -1,8 +1,8 @@
 """Limits the time per event-loop turn that TLS handshakes take, so that other work is not held up.
 
 The first message of a client costs the broker a signature and a key exchange, up to a millisecond of CPU. A
-thousand such messages at once would hold up everything else for a second. So handshakes wait in the order in
-which they came, and each turn of the loop handles as many as fit into `TURN_S`.
+thousand such messages at once would hold up everything else for a second. So handshakes are queued in order
+of arrival, and each turn of the loop handles as many as fit into `TURN_S`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Hosted(Protocol):
-    """The interface of a connection for its server, which may close connections to free memory."""
+    """The interface of a connection for its server, which may close the connection to free memory."""
 
     peer: str
     """IP address of the client."""
@@ -46,7 +46,7 @@ class Hosted(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """The number of bytes that are in the transport's buffer."""
+        """The number of bytes in the transport's buffer that have not been sent yet."""
 
     def close(self, reason: str) -> None:
         """Close the connection at once."""
@@ -63,7 +63,7 @@ class ConnectionHost(Protocol):
     monotonic: Callable[[], float]
     now_ms: Callable[[], int]
     scratch: memoryview
-    """The buffer, shared by all connections, that each read from a socket goes into first."""
+    """The buffer, shared by all connections, into which each of them first reads from its socket."""
     buffers: FrameBuffers
     answers: KeptAnswers
     frame_bytes_max: int
@@ -71,9 +71,9 @@ class ConnectionHost(Protocol):
     login_limits: LoginLimits
     """The limits of connections that have not authenticated themselves yet."""
     tls_scratch: memoryview
-    """The buffer, shared by all TLS connections, that ciphertext is read into."""
+    """The buffer, shared by all TLS connections, into which they read ciphertext."""
     handshake_turns: HandshakeTurns
-    """Limits the time that TLS handshakes take in each turn of the event loop."""
+    """The queue of TLS handshakes, which limits their time in each turn of the event loop."""
 
     def next_number(self) -> int:
         """Return the number of a new connection."""
@@ -85,16 +85,16 @@ class ConnectionHost(Protocol):
         """Remove a connection that has ended."""
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close the slowest senders until `size` bytes are free; return False if that closed `asking`."""
+        """Close the slowest senders until `size` bytes are free; return False if `asking` was closed."""
 
     def hold(self, size: int) -> bool:
-        """Count the memory of a waiting request; return False if the limit would be exceeded."""
+        """Reserve memory for a waiting request of `size` bytes; return False if the limit is exceeded."""
 
     def let_go(self, size: int) -> None:
         """Release `size` bytes that `hold` has reserved for a waiting request, which is answered now."""
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
-        """Park a request in the purgatory; `resume` is called on its event or after its deadline."""
+        """Put a request into the purgatory, which calls `resume` on the awaited event or at the deadline."""
 
     def run_due(self) -> None:
-        """Run the requests and timers that have become due."""
+        """Run the waiting requests and timers that have become due."""

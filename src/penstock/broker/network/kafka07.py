@@ -29,7 +29,7 @@ async def serving07(
 ) -> AsyncIterator[tuple[str, int]]:
     """Listen for Kafka 0.7 on the running loop for the length of a block; yield host and port.
 
-    `failures` logs and counts exceptions that end one connection or one round of the flusher.
+    `failures` logs and counts exceptions that end one connection or one periodic flush.
 
     Raises:
         ConfigError: a setting is invalid.

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from penstock.broker.requests.kept_state import KeptState
 
 LOSS = 2
-"""The rank of unsent responses in the order of eviction: fetch sessions and member ids are evicted before
-a connection is closed."""
+"""The position of unsent responses in the eviction order of the memory budget. Fetch sessions and
+member ids have lower numbers, and are evicted before a connection is closed."""
 
 
 class Sending(Protocol):
-    """A connection that sends a large response."""
+    """The interface of a connection that sends a large response."""
 
     @property
     def is_blocked(self) -> bool:
@@ -41,7 +41,7 @@ class KeptAnswers:
     def keep(self, connection: Sending, size: int) -> bool:
         """Count the response that a connection is about to send; return False if the budget is exceeded.
 
-        A single response always fits.
+        If no other response is counted, the response is always accepted.
         """
         if not self._kept.has_room_for(size) and self._sizes:
             return False
@@ -54,7 +54,7 @@ class KeptAnswers:
         self.size_bytes -= self._sizes.pop(connection, 0)
 
     def _hang_up_on_one(self) -> bool:
-        """Close the connection whose client has not read for longest; return False if there is none."""
+        """Close the oldest blocked connection, or else the oldest one; return False if there is none."""
         if not self._sizes:
             return False
         slowest = next((each for each in self._sizes if each.is_blocked), next(iter(self._sizes)))

@@ -16,10 +16,12 @@ INLINE_BYTES_MAX = 64 << 10
 larger one are written one by one."""
 
 SENDFILE_BYTES_MAX = 4 << 20
-"""The maximum bytes of one `sendfile` call. Each call counts as activity of the connection."""
+"""The maximum bytes of one `sendfile` call. Each call counts as activity, so that a slow connection
+does not count as idle."""
 
 WRITE_BYTES_MAX = 256 << 10
-"""The maximum bytes passed to the transport in one call. The transport buffers bytes that it cannot send."""
+"""The maximum bytes passed to the transport in one call. The transport keeps bytes in memory that it
+cannot send."""
 
 
 class AnswerSender(Protocol):
@@ -43,11 +45,11 @@ class AnswerSender(Protocol):
         """Record that the client has read bytes now, so that the connection does not count as idle."""
 
     def sent(self) -> None:
-        """Continue with the next request, because the large response has been sent or was abandoned."""
+        """Continue with the next request: the large response has been sent or abandoned."""
 
 
 class LargeAnswer:
-    """One large answer and the task that sends it."""
+    """One large response and the asyncio task that sends it."""
 
     __slots__ = ("_drained", "_loop", "_sender", "_task", "_transport")
 
@@ -65,11 +67,11 @@ class LargeAnswer:
         self._task = loop.create_task(self._send(pieces))
 
     def cancel(self) -> None:
-        """Stop sending: the connection is closed. `sent` is not called if the task has not begun."""
+        """Stop sending, because the connection is closed. If the task has not begun, `sent` is not called."""
         self._task.cancel()
 
     def go_on(self) -> None:
-        """Continue sending: the transport's buffer has room again."""
+        """Continue to send, because the transport's buffer has room again."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 

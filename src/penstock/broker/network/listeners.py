@@ -34,7 +34,8 @@ class Listener(NamedTuple):
     port: int
     protocol: str = PLAINTEXT
     advertised: tuple[str, int] | None = None
-    """Host and port that clients are given; None: each client is given the address that it connected to."""
+    """Host and port that the broker gives to clients. None: each client gets the address to which it
+    has connected."""
 
     def bound_to(self, port: int) -> Listener:
         """Return this listener with its real port and with the address that Metadata gives to clients.
@@ -51,7 +52,7 @@ class Listener(NamedTuple):
 
     @property
     def has_sasl(self) -> bool:
-        """True if clients authenticate themselves by SASL."""
+        """True if clients authenticate themselves with SASL."""
         return self.protocol.startswith("SASL_")
 
 
@@ -120,12 +121,12 @@ def reachable(host: str, port: int) -> str:
 def settings_for_clients(
     bootstrap_servers: str, security: Security | None, user: str | None, mechanism: str | None
 ) -> dict[str, str]:
-    """Return settings for a client, by names that librdkafka and Penstock's clients support.
+    """Return settings for a client, under names that librdkafka and Penstock's clients support.
 
     `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL mechanisms.
 
     Raises:
-        ConfigError: there is no such user.
+        ConfigError: the user does not exist.
     """
     found = {"bootstrap.servers": bootstrap_servers}
     return found if security is None else found | security.client_settings(user, mechanism)

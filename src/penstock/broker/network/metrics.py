@@ -36,10 +36,11 @@ BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 
 
 SIZE_BYTES = 4
-"""The size in bytes of the length field in front of every frame."""
+"""The number of bytes of the length field before every request and response."""
 
 HEADER_BYTES = SIZE_BYTES + 4
-"""The bytes of length field and correlation id before a response. Empty tagged fields are not counted."""
+"""The number of bytes of length field and correlation id before a response. A header's empty tagged
+fields are not counted."""
 
 
 class ApiCounts:
@@ -110,10 +111,11 @@ class Metrics:
         """The size of the request in progress, in bytes."""
         self.started_s = time.time()
         self._began_s = 0.0
-        """The time when decoding of the request in progress began. Handling and encoding follow at once."""
+        """The monotonic time in seconds at which decoding of the request in progress began. Its handler
+        runs right after."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Wrap a route to count its requests and their latency, from decoding to the encoded response."""
+        """Return a route that also counts requests, and latency from decoding to the encoded response."""
         counts = self.apis.setdefault(route.key, ApiCounts())
         handle = route.handle
 
@@ -156,7 +158,7 @@ class Metrics:
 
 
 class _CountingDecoder:
-    """Decodes requests, and counts their bytes."""
+    """A request decoder that reports the start of decoding and the request's size to the metrics."""
 
     __slots__ = ("_counts", "_decoder", "_metrics")
 
@@ -177,7 +179,7 @@ class _CountingDecoder:
 
 
 class _CountingEncoder:
-    """Encodes responses, and counts their bytes and the time since their requests were decoded."""
+    """A response encoder that counts bytes, and the time since decoding of the request began."""
 
     __slots__ = ("_counts", "_encoder", "_metrics")
 
@@ -215,7 +217,7 @@ class MeteredServer(Protocol):
 
 
 class _Family(NamedTuple):
-    """One metric family of Prometheus: name, type, description, and values by labels."""
+    """One metric family of Prometheus: name, type, description, and (labels, value) pairs."""
 
     name: str
     kind: str

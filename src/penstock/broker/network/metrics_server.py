@@ -18,7 +18,7 @@ logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
-"""The maximum seconds that a request may take to arrive."""
+"""The maximum time in seconds in which an HTTP request must arrive completely."""
 
 CONNECTIONS_MAX = 32
 """The maximum number of open connections; further ones are closed. Monitoring needs one or two."""
@@ -29,7 +29,7 @@ JSON = "application/json"
 
 
 class Page(NamedTuple):
-    """One page: the function that returns its text, and its content type."""
+    """One page of the HTTP server: a function that returns the text, and the content type."""
 
     text: Callable[[], str]
     type: str = PROMETHEUS
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 class MetricsServer:
-    """Serves `pages` by their paths. An exception of a page is logged, and answered with status 500."""
+    """Serves `pages` by their paths. If a page raises an exception, it is logged and the status is 500."""
 
     def __init__(self, pages: Mapping[str, Page], failures: Failures) -> None:
         self._pages = pages

@@ -1,4 +1,4 @@
-"""Sets TCP_CORK, so that the kernel fills TCP segments across the parts of a large response."""
+"""Sets TCP_CORK, so that the kernel sends full TCP segments although a response is written in parts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from penstock.common.operating_system import TCP_CORK
 
 
 def cork(transport: asyncio.Transport, is_corked: bool) -> None:
-    """Let the kernel fill TCP segments across the parts of a response, where the system has TCP_CORK.
+    """Let the kernel send full TCP segments although a response is written in parts, if it has TCP_CORK.
 
-    Without it, the bytes between regions of files leave as segments of a few bytes, and each segment counts
+    Without TCP_CORK, the bytes between regions of files are sent as small segments, and each of them counts
     as much against the congestion window as a full one. A receiver that delays its acknowledgement then stops
     the connection for 40 ms every few megabytes.
     """

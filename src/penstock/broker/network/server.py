@@ -40,18 +40,19 @@ BACKLOG_MIN = 512
 """The minimum backlog of a listening socket. A client's TCP retries after a second if the backlog is full."""
 
 WAITING_FACTOR = 16
-"""The factor by which a waiting request takes more memory than its bytes: each number in the request is a
-Python object."""
+"""The estimated memory of a waiting, decoded request, as a multiple of its encoded size: each number is
+a Python object."""
 
 WAITING_BYTES_SMALL = 4 << 10
-"""Requests up to this size in bytes may always wait. `max.connections` limits their number."""
+"""Requests up to this encoded size in bytes may always wait in memory, because `max.connections` limits
+their number."""
 
 HOUSEKEEPING_S = 1.0
 """Seconds between two rounds of housekeeping: idle connections, logs, groups, the checkpoint."""
 
 DUE_ROUNDS_MAX = 100
-"""The maximum number of rounds of due requests in one turn of the event loop. A round can make further
-requests due."""
+"""The maximum number of times that one event-loop turn runs all due requests, since running requests
+can make others due."""
 
 DUE_AGAIN_S = 0.1
 """The seconds after which the server runs due requests again, if an exception interrupted it."""
@@ -77,7 +78,8 @@ class Server:
         config = node.config
         self.node = node
         self.dies = False
-        """True if the server ends like a killed process: no flush, and no mark of a clean shutdown."""
+        """True if the server must end like a killed process: without flushes and without a
+        clean-shutdown file."""
         self._numbers = numbers
         self._faults_of: Callable[[ServedConnection], FrameFaults] | None = None
         self.login_limits = LoginLimits(
@@ -196,7 +198,7 @@ class Server:
         return security is not None and security.settings.text("ssl.client.auth") == "required"
 
     def _maker_for(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
-        """Return the factory of asyncio protocol objects for connections to a listener."""
+        """Return a function that creates the asyncio protocol object of a new connection to a listener."""
         security = self.securities.get(listener.name)
 
         def make() -> ServedConnection:
@@ -299,7 +301,7 @@ class Server:
 
     @property
     def waiting_connections(self) -> int:
-        """The number of connections, at most one for each listener, that a limit of connections delays."""
+        """The number of connections, at most one per listener, that wait because of a connection limit."""
         return sum(acceptor.holds_connection for acceptor in self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ class Server:
         return next(self._numbers)
 
     def set_faults(self, faults_of: Callable[[ServedConnection], FrameFaults]) -> None:
-        """Give each connection, open or new, an object that injects faults; `faults_of` makes it."""
+        """Install fault injection in all open and new connections; `faults_of` makes the object for each."""
         self._faults_of = faults_of
         for connection in self.connections:
             self._give_faults(connection)
@@ -341,7 +343,7 @@ class Server:
         return is_good
 
     def forget(self, connection: Hosted) -> None:
-        """Remove a connection that has ended, and accept connections that waited for room."""
+        """Remove a connection that has ended, and accept connections that a limit has delayed."""
         if self.connections.pop(connection, True) is None:
             self._quotas.forget(connection.peer)
             if connection.listener is not None:
@@ -349,7 +351,7 @@ class Server:
             self._look_for_room()
 
     def _heed_limits(self) -> None:
-        """Apply connection limits that may have changed: close idle connections, or accept waiting ones."""
+        """Apply changed connection limits: close the idlest excess connections, or accept waiting ones."""
         for connection in self._quotas.excess(sorted(self.connections, key=_active_at)):
             connection.close("there are more connections than max.connections")
         self._look_for_room()
@@ -359,7 +361,7 @@ class Server:
             acceptor.look_for_room()
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close connections, the longest silent first, until a buffer of `size` bytes is free.
+        """Close connections, the longest inactive first, until memory for `size` more bytes is free.
 
         Return False if `asking` itself was closed.
         """
@@ -373,7 +375,7 @@ class Server:
         return True
 
     def hold(self, size: int) -> bool:
-        """Count a waiting request of `size` bytes; return False if the limit would be exceeded."""
+        """Reserve memory for a waiting request of `size` bytes; return False if the limit is exceeded."""
         waiting = self._waiting_bytes + size
         if size > WAITING_BYTES_SMALL and 0 <= self._waiting_bytes_max < waiting:
             return False
@@ -381,7 +383,7 @@ class Server:
         return True
 
     def let_go(self, size: int) -> None:
-        """Subtract `size` bytes that `hold` has counted: the request no longer waits."""
+        """Release `size` bytes that `hold` has reserved for a request that waits no longer."""
         self._waiting_bytes -= size
 
     # --- waiting -----------------------------------------------------------------------------------------
@@ -404,7 +406,7 @@ class Server:
         """Run the requests and timers that are due, and the ones that become due because of these.
 
         An exception ends the one request or timer that raised it. A call from inside a request or timer does
-        nothing: the outer call runs what is due, without recursion.
+        nothing, because the outer call runs newly due ones in a loop.
         """
         if self._runs_due or self._has_ended:
             return
@@ -511,12 +513,12 @@ class Server:
             self._checkpoint = None
 
     def _loop_caught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an exception that nothing caught before the event loop. The loop continues."""
+        """Log an uncaught exception that has reached the event loop, which continues to run."""
         error = context.get("exception") or RuntimeError(context.get("message"))
         self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
-        """Log storage failures. A failure that persists is logged only once."""
+        """Log storage failures, each persistent one only once, and record them for the health page."""
         messages = {str(failure) for failure in failures}
         for message in sorted(messages - self.storage_failures):
             logger.error("%s", message)

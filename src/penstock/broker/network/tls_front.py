@@ -1,8 +1,9 @@
 """TLS between a socket and a `ServedConnection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
 
-The connection is independent of TLS. Ciphertext is read into one buffer that all fronts share and is
-decrypted at once into the connection's own buffer; an idle connection needs little memory besides OpenSSL's
-state. A handshake that fails sends its alert before the socket is closed, and the reason is logged.
+`ServedConnection` does not depend on TLS. Ciphertext is read into one buffer that all `TlsFront` objects
+share, and is decrypted at once into the connection's own buffer. So an idle connection needs little memory
+besides OpenSSL's state. A handshake that fails sends its alert before the socket is closed, and the reason is
+logged.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class TlsFront(asyncio.BufferedProtocol):
         self._connection.authenticated()
 
     def _pass_on(self) -> None:
-        """Pass decrypted bytes to the connection, and hold the bytes for which the connection has no room."""
+        """Pass decrypted bytes to the connection, and store the bytes for which it has no room."""
         connection, tls = self._connection, self._tls
         while True:
             if self._held:
@@ -153,7 +154,7 @@ class TlsFront(asyncio.BufferedProtocol):
             self.close()
 
     def _pass_held(self) -> bool:
-        """Pass held bytes to the connection; return False if the connection has no room."""
+        """Pass the stored decrypted bytes to the connection; return False if it has no room for them."""
         room = self._connection.get_buffer(-1)
         size = min(len(room), len(self._held))
         if not size or self._is_paused:
@@ -164,7 +165,7 @@ class TlsFront(asyncio.BufferedProtocol):
         return True
 
     def resume_reading(self) -> None:
-        """Continue reading for the connection, which gets the held bytes first."""
+        """Pass the stored decrypted bytes to the connection, then continue to read from the socket."""
         self._is_paused = False
         while self._held and not self._is_paused:
             if not self._pass_held():
@@ -185,12 +186,12 @@ class TlsFront(asyncio.BufferedProtocol):
             self.flush()
 
     def flush(self) -> None:
-        """Send the ciphertext that TLS has ready."""
+        """Write the ciphertext that OpenSSL has produced to the socket's transport."""
         for chunk in self._tls.to_send():
             self._transport.write(chunk)
 
     def close(self) -> None:
-        """Send what is queued, alerts and close_notify included, and close the socket."""
+        """Send all queued ciphertext, alerts and close_notify included, and close the socket."""
         self._tls.close()
         self.flush()
         self._transport.close()
@@ -202,7 +203,7 @@ class TlsFront(asyncio.BufferedProtocol):
 
 
 class TlsTransport(asyncio.Transport):
-    """The transport of a connection behind a `TlsFront`: what is written is encrypted, then sent."""
+    """The transport of a connection behind a `TlsFront`: written bytes are encrypted, then sent."""
 
     def __init__(self, front: TlsFront) -> None:
         self._front = front

@@ -1,1 +1,1 @@
-"""One partition of a topic: validation of batches, producer state, the log and its maintenance."""
+"""The broker's partitions: validation of batches, producer state, logs and their maintenance."""

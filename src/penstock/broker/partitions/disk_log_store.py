@@ -32,14 +32,15 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
-"""Matches the names of files beside the metadata log that Apache Kafka wrote, and that a start has to
-read."""
+"""A pattern for the names of files of Apache Kafka beside the metadata log: `quorum-state` and
+snapshots. If there are any, the start of the broker reads them."""
 
 LOGIN_SECRET = "penstock.login.secret"
 """The name of the file with the secret from which the SCRAM salts of nonexistent users are derived."""
 
 _UNNAMED = ZERO_UUID
-"""The directory id of a directory that has none: Kafka releases before 3.7 did not assign any (KIP-858)."""
+"""The zero UUID: stands for a directory without id. Kafka before 3.7 did not assign directory ids
+(KIP-858)."""
 
 
 class DiskStore:
@@ -61,7 +62,7 @@ class DiskStore:
         *,
         names_voters: bool = True,
     ) -> None:
-        """Open the directories: `path`, which also has the metadata log, and `others` for partitions.
+        """Open the data directories: `path`, which also has the metadata log, and `others`.
 
         If `names_voters` is True, a new directory gets a first snapshot that lists the voters of the metadata
         quorum.

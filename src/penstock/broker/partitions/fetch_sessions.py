@@ -1,12 +1,13 @@
-"""Fetch sessions (KIP-227): a fetcher names its partitions once, then only what has changed.
+"""Fetch sessions (KIP-227): a fetcher names its partitions once, and after that only changes.
 
 For every session the broker keeps each partition's request and the offsets of its last response. A response
 has only the partitions that have records or have changed. A session has an id and an epoch that counts its
 requests, so that an old request is not mistaken for the next. The number of sessions is limited. A new
-session replaces an idle or smaller one, or is refused; then the fetcher continues to name all its partitions.
-A session ends with the connection that has begun it: no client continues a session over another connection.
+session replaces an idle or smaller one, or is refused. A fetcher without a session names all its partitions
+in every request. A session ends with the connection that has begun it, since clients never continue a session
+over another connection.
 
-The module works on requests and responses, and does not use logs.
+The module processes decoded requests and responses, and does not read logs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.protocol.messages.fetch_response import PartitionData
 _new = object.__new__
 
 NO_SESSION = 0
-"""The session id of a request without a session."""
+"""The session id, 0, in a Fetch request that belongs to no session."""
 
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
 """FINAL_EPOCH (-1) in a request ends the session that the request names, without a new one. FIRST_EPOCH
@@ -29,33 +30,33 @@ FINAL_EPOCH, FIRST_EPOCH = -1, 0
 _EPOCH_MAX = 2**31 - 1
 
 EVICTION_MS = 120_000
-"""The time in ms after which a session may be replaced: if it was idle for so long, or if it is that old
-and smaller than the new session (Kafka's value)."""
+"""The time in ms after which a new fetch session may replace an older one (Kafka's value). The older
+one must have been idle for this time, or be this old and have fewer partitions than the new one."""
 
 SESSION_BYTES, PARTITION_BYTES = 1000, 700
 """The approximate size in memory, in bytes, of a session and of each partition in it."""
 
 SESSIONS_PER_CONNECTION_MAX = 4
-"""The maximum number of sessions of a connection; one more ends the oldest. Clients have one session for
-each fetcher."""
+"""The maximum number of fetch sessions of a connection. If it is exceeded, the oldest session ends.
+Clients have one session for each fetcher thread."""
 
 FollowedPartition = tuple[str, bytes, int]
-"""A partition in a fetch session: topic name (empty from Fetch v13 on), topic id (from v13 on), and
-partition number."""
+"""The key of a partition in a fetch session: topic name (empty from Fetch v13 on), topic id (only from
+v13 on), and partition number."""
 
 
 class KeptBudget(Protocol):
-    """The memory budget for the state that a broker keeps for its clients."""
+    """The interface of the memory budget for fetch sessions and all other state of a broker's clients."""
 
     def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
-        """Register a kind of state. `size` returns its bytes in memory; `give_up` evicts a part of it."""
+        """Register a kind of state. `size` returns its memory in bytes; `give_up` evicts some of it."""
 
     def has_room_for(self, size: int) -> bool:
         """Return True if `size` bytes more fit, after eviction of other kinds of state if necessary."""
 
 
 class Followed:
-    """One partition in a fetch session: its newest request, and the offsets in its last response."""
+    """One partition in a fetch session: its newest request entry, and the offsets in its last response."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -64,7 +65,7 @@ class Followed:
         self.high_watermark = self.log_start_offset = -1
 
     def take_news(self, answer: PartitionData) -> bool:
-        """Record a response; return True if it has records, an error, or offsets that have changed."""
+        """Record the partition's response; return True if it has records, an error, or changed offsets."""
         if answer.error_code:
             # The first answer after the error counts as changed.
             self.high_watermark = -1
@@ -80,7 +81,7 @@ class Followed:
 
 
 class FetchSession:
-    """The partitions that one fetcher reads. `partitions` has them in the order in which they are read."""
+    """A fetch session: the partitions that one fetcher reads. `partitions` has them in reading order."""
 
     __slots__ = ("by_id", "created_ms", "epoch", "id", "partitions", "size_bytes", "used_ms")
 
@@ -93,7 +94,7 @@ class FetchSession:
         self.size_bytes = SESSION_BYTES
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        """Add the partitions that a request names, and remove those of its `forgotten_topics_data`."""
+        """Add the partitions that a request names, and remove those in its `forgotten_topics_data`."""
         for topic in topics:
             for asked in topic.partitions:
                 partition = (topic.topic, topic.topic_id, asked.partition)
@@ -121,7 +122,7 @@ class FetchSession:
         return found
 
     def take_news(self, partition: FollowedPartition, answer: PartitionData) -> bool:
-        """Record the response for a partition; return True if it has to be sent.
+        """Record the response for a partition; return True if the response has to be sent to the client.
 
         Partitions that had records are read last the next time, so that no partition is starved.
         """
@@ -133,7 +134,7 @@ class FetchSession:
         return followed.take_news(answer)
 
     def advance(self, now_ms: int) -> None:
-        """Advance to the epoch that the next request must carry."""
+        """Advance the session's epoch to the one that the next request must carry."""
         self.epoch = 1 if self.epoch >= _EPOCH_MAX else self.epoch + 1
         self.used_ms = now_ms
 
@@ -169,7 +170,7 @@ class FetchSessions:
     def begin(
         self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: OwnedSessions
     ) -> FetchSession | None:
-        """Begin a session and return it; return None if there is no room or if `topics` has no partition.
+        """Begin and return a session; None if slots or memory are full, or `topics` has no partition.
 
         `owned` has the sessions that the connection has begun; the new one is added.
         """
@@ -212,7 +213,7 @@ class FetchSessions:
         return True
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """End an idle session, or an old one with fewer than `size` partitions; or return False."""
+        """End an idle session, or an old one with fewer than `size` partitions; return False without one."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: session.used_ms)

@@ -17,4 +17,5 @@ WITHOUT_TRANSACTIONS = (TRANSACTIONS_TOPIC, METADATA_TOPIC)
 """Topics whose records never belong to a transaction."""
 
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
-"""Topics that clients may read but not delete. The metadata log is not a topic for clients."""
+"""The internal topics that clients may read but not delete. The metadata log is not among them, since
+clients cannot access it."""

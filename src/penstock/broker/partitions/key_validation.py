@@ -1,8 +1,8 @@
 """Finds records without a key in a batch for a compacted topic, which does not accept them.
 
-Records are checked in Python, at about half a microsecond each. After very many records, the compiled decoder
-of `penstock.records`, which is fifty times as fast, checks the larger batches, if numpy and the compiled
-kernels are installed. A separate thread imports this decoder.
+At first, records are checked in Python, at about half a microsecond each. After very many records, a thread
+imports the compiled decoder of `penstock.records`, if numpy and the compiled kernels are installed. From then
+on this decoder, which is fifty times as fast, checks the larger batches.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ logger = logger_named("penstock.broker")
 LOAD_AFTER_RECORDS = 1_000_000
 
 COMPILED_FROM_RECORDS = 64
-"""The minimum number of records in a batch for which the compiled decoder is used. Its fixed cost makes it
-slower for smaller batches."""
+"""The minimum number of records in a batch for which the compiled decoder is used. For smaller batches
+the decoder is slower than Python, because of its fixed cost per call."""
 
 _BEFORE_ANY_OFFSET = -(1 << 32)
-"""A start offset below the offset of every record: with it, the decoder skips no record."""
+"""A start offset below the offset of every record, so that the decoder skips no record."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
 """A function that returns the indexes of records without a key. It raises the same errors as
@@ -34,7 +34,7 @@ Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
 
 
 class KeyCheck:
-    """Finds records without a key, after very many records in compiled code. A process has one instance."""
+    """Finds the records without a key in batches, in compiled code once it has checked very many records."""
 
     def __init__(self, load_after_records: int = LOAD_AFTER_RECORDS) -> None:
         self._left = load_after_records
@@ -116,4 +116,5 @@ def compiled_finder() -> Finder:
 
 
 keyless = KeyCheck().keyless
-"""A function that returns the indexes of a batch's records without a key, from the only `KeyCheck`."""
+"""The method `keyless` of the process's only `KeyCheck`: returns the indexes of a batch's records
+without a key."""

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 LOGIN_SECRET_BYTES = 32
 
 NOT_REGISTERED = -1
-"""The broker epoch of a node that no controller of Apache Kafka has registered."""
+"""The placeholder for the broker epoch of a node that no controller of Apache Kafka has registered."""
 
 
 class UnflushedLog(NamedTuple):
-    """A log that must be flushed before a checkpoint; `pending.sync` does this, in any thread."""
+    """A log that must be flushed before a checkpoint. `pending.sync` flushes it; any thread may call that."""
 
     log: Log
     pending: PendingFlush
 
 
 class LogStore(Protocol):
-    """Stores the logs of a broker. Failures of the disk are raised as `StorageError`."""
+    """The interface of a store of a broker's logs. Methods raise `StorageError` if the disk fails."""
 
     node_id: int
     cluster_id: str
@@ -46,11 +46,12 @@ class LogStore(Protocol):
     was_clean: bool
     """True if the last broker that used these logs was shut down cleanly."""
     broker_epoch: int
-    """The broker epoch of this node's last registration, for the clean-shutdown file, or `NOT_REGISTERED`."""
+    """The broker epoch of this node's last registration, which the clean-shutdown file contains, or
+    `NOT_REGISTERED`."""
     metadata_directory: str | None
     """The data directory that has the metadata log; None if the store is in memory."""
     format_file: str | None
-    """The file that `kafka-storage format` has written for the first start, or None."""
+    """The path of the file that `kafka-storage format` has written for the first start, or None."""
     metadata_files: MetadataFiles | None
     """The snapshot and the quorum state beside the metadata log; None before this log is opened, or
     without such files."""
@@ -76,19 +77,19 @@ class LogStore(Protocol):
         """Return the directories that hold partitions; a store in memory returns one placeholder."""
 
     def log_dir_of(self, topic: str, partition: int) -> str:
-        """Return the one of `log_dirs` that holds a partition, or that is chosen for its first write."""
+        """Return the data directory with a partition; for an unstored one, the directory chosen for it."""
 
     def directory_id_of(self, topic: str, partition: int) -> bytes:
-        """Return the id of the directory that holds a partition, or that is chosen for its first write."""
+        """Return the id of the data directory with a partition, or of the one chosen for its first write."""
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
-        """Choose the directory for a partition that is not stored yet."""
+        """Choose the data directory for a partition that is not stored yet."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         """Return the topic id in the metadata file of a stored partition, or None if it has none."""
 
     def metadata_log(self) -> Log:
-        """Return the metadata log, which has the cluster's own records."""
+        """Return the log with the cluster's metadata records."""
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         """Open a partition's log; create the log if it does not exist."""
@@ -97,12 +98,12 @@ class LogStore(Protocol):
         """Return True if a partition's log exists, from this process or an earlier one."""
 
     def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
-        """Return the size of a log in bytes, also of a closed log; 0 if the log does not exist."""
+        """Return the size in bytes of an open or closed log; 0 if the log does not exist."""
 
     def may_shrink(
         self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
     ) -> bool:
-        """Return True if retention may have something to delete in a log that is not open."""
+        """Return True if retention may have records to delete in a log that is not open."""
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         """Return the producer snapshots of an open partition, or None if the log is in memory."""
@@ -114,35 +115,35 @@ class LogStore(Protocol):
         """Return a random secret that is stored with the data. No client ever gets it."""
 
     def side_directory(self, name: str) -> str:
-        """Return a directory for data other than partitions' logs, which lasts as long as the logs."""
+        """Return the directory `name` for data other than partitions' logs, with the lifetime of the logs."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Yield a description of each file that was missing at the start, and "" after each other step.
+        """Yield a description of each file missing at the start, and "" after each step that finds none.
 
         Any thread may use the iterator. `known` returns True if a partition is in the metadata.
         """
 
     def missing(self) -> list[StorageError]:
-        """Return an error for each log that was removed or moved since it was opened.
+        """Return an error for each log whose files were removed or moved since the log was opened.
 
-        Removed or moved logs accept no more writes.
+        These logs accept no more writes.
         """
 
     def begin_checkpoint(self) -> Sequence[UnflushedLog]:
-        """Return the logs that must be forced to disk before a checkpoint can be written."""
+        """Return the logs to be forced to disk before the checkpoint of recovery points can be written."""
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
-        """Write the recovery points: after a crash, a start does not check the records below them."""
+        """Write the recovery points of the logs: recovery after a crash skips the records below them."""
 
     def close(self) -> None:
-        """Force everything to disk, mark the shutdown as clean, and release the directory."""
+        """Force all logs to disk, write the clean-shutdown file, and unlock the data directories."""
 
     def abandon(self) -> None:
-        """Release everything as a killed process would, without flushes or the clean-shutdown file."""
+        """Close files and unlock directories as if the process were killed, without a clean shutdown."""
 
 
 class MemoryStore:
-    """Stores logs in memory; they exist as long as this object."""
+    """A `LogStore` in memory, whose logs exist as long as this object."""
 
     was_clean = True
 
@@ -176,7 +177,7 @@ class MemoryStore:
         return iter(())
 
     def directories(self) -> Sequence[str]:
-        """Return no directories: at a start, logs in memory are not searched for producer ids."""
+        """Return no directories, since logs in memory need no search for producer ids at a start."""
         return ()
 
     def log_dirs(self) -> Sequence[str]:
@@ -258,7 +259,7 @@ class MemoryStore:
 
 
 def log_config(config: TopicConfig) -> LogConfig:
-    """Return the settings of a topic that its log uses."""
+    """Return the subset of a topic's settings that its logs use, such as segment size and retention."""
     segment_ms = config.integer("segment.ms")
     if config.compacted:
         # A segment that is never closed is never compacted.

@@ -21,7 +21,7 @@ QUORUM_STATE = "quorum-state"
 
 
 class MetadataFiles:
-    """The files beside the metadata log of this node."""
+    """Reads and writes the files beside the metadata log: snapshots and `quorum-state`."""
 
     def __init__(self, directory: str, node_id: int) -> None:
         self._directory = directory
@@ -56,14 +56,14 @@ class MetadataFiles:
 
     @property
     def epoch(self) -> int:
-        """The newest raft epoch in the files, or -1 if there is none."""
+        """The newest raft epoch in the snapshot and `quorum-state`, or -1 if neither file has one."""
         found = self._state.get("leaderEpoch")
         return max(
             found if isinstance(found, int) else -1, -1 if self.snapshot is None else self.snapshot.epoch
         )
 
     def begin_epoch(self, epoch: int) -> None:
-        """Write to `quorum-state` that this node leads the quorum in an epoch, if the file exists.
+        """Record in `quorum-state`, if the file exists, that this node leads the quorum in an epoch.
 
         Raises:
             StorageError: the file cannot be written.

@@ -1,10 +1,11 @@
-"""`Openings`: limits the part of the broker's time that is spent on opening logs.
+"""`Openings`: limits the share of time that the broker spends on opening logs.
 
 The first request for a partition opens or creates its log. This takes about a millisecond, and more after a
 crash, and one request may name thousands of partitions. So the time spent on openings is counted as a debt,
 which shrinks in the time between openings. While the debt is `penstock.log.open.ms.max` or more, requests for
 partitions whose logs are not open get NOT_LEADER_OR_FOLLOWER (6), after which clients retry. At least one log
-is opened in any second, however long that takes. At most once a minute, the broker logs that partitions wait.
+is opened in any second, however long that takes. At most once a minute, the broker logs that requests were
+refused for this reason.
 
 A client that uses one new topic after another is not refused, because the debt shrinks while the client waits
 for responses.
@@ -21,7 +22,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 logger = logger_named("penstock.broker")
 
 SAID_EVERY_S = 60.0
-"""The minimum number of seconds between two messages in the broker's log about partitions that wait."""
+"""The minimum number of seconds between two log messages about partitions whose opening is delayed."""
 
 
 class Openings:
@@ -31,7 +32,8 @@ class Openings:
         self._clock = clock
         self._at_most_s = at_most_ms / 1000
         self._unpaid_s = 0.0
-        """The debt in seconds: the time spent on openings, less the reductions since then."""
+        """The debt in seconds: the time spent on opening logs, reduced in proportion to the time since
+        then."""
         self._ended = self._began = clock.monotonic()
         self._said_at: float | None = None
 
@@ -59,7 +61,7 @@ class Openings:
         self._unpaid_s = min(self._unpaid_s + self._ended - self._began, 2 * self._at_most_s)
 
     def _pay_back(self, now: float) -> None:
-        """Reduce the debt in proportion to the time since the last opening or refusal."""
+        """Reduce the debt of opening time in proportion to the time since the last opening or refusal."""
         others_s = 1 - self._at_most_s
         passed_s = now - self._ended
         self._ended = now
@@ -69,7 +71,7 @@ class Openings:
             self._unpaid_s = max(0.0, self._unpaid_s - passed_s * self._at_most_s / others_s)
 
     def _say(self, now: float) -> None:
-        """Log that partitions wait, at most once a minute; clients only notice that requests take long."""
+        """Log at most once a minute that opening of logs is delayed, since clients get no such message."""
         if self._said_at is not None and now - self._said_at < SAID_EVERY_S:
             return
         self._said_at = now

@@ -43,12 +43,12 @@ NO_LEADER = -1
 NO_TIME = -1
 
 _NOTHING = MemoryLog(now_ms=NO_TIME)
-"""The empty log that is read for a partition to which nothing was ever written."""
+"""The shared empty log that reads use for partitions to which nothing was ever written."""
 
 
 KEPT_OFFSET_MAX = 2**62
-"""The highest base offset of a batch that is appended with its own offset (see `_kept_offset`), so that
-offsets are left for later batches."""
+"""The highest base offset that a copied batch may bring along (`penstock.keep.offsets`). The limit
+leaves offsets for later batches."""
 
 
 Appended: TypeAlias = "tuple[int, int, int]"
@@ -58,7 +58,7 @@ It is a plain tuple, because to create an instance of a class takes four times a
 
 
 class Replication(Protocol):
-    """The replication of a partition: it advances the high watermark, and notifies waiting requests."""
+    """The interface of a partition's replication: sets the high watermark, notifies waiting requests."""
 
     @property
     def low_watermark(self) -> int:
@@ -72,10 +72,10 @@ class Replication(Protocol):
         """
 
     def opened(self, log: Log) -> None:
-        """Set the high watermark of a log that has just been opened."""
+        """Set the partition's high watermark, because its log has just been opened."""
 
     def advance(self, log: Log) -> None:
-        """Set the high watermark after an append, or after the log was truncated."""
+        """Recompute the high watermark after records were appended or the log was truncated."""
 
     def begun(self) -> None:
         """Notify waiting follower fetches that the leader's log start offset has been raised."""
@@ -139,7 +139,7 @@ class Partition:
     def become(
         self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
     ) -> None:
-        """Set the leader and the replicas from the cluster's metadata. The leader epoch never decreases."""
+        """Adopt leader, leader epoch and replicas from the cluster's metadata. The epoch never decreases."""
         self.leader = leader
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.replicas = replicas
@@ -174,7 +174,7 @@ class Partition:
             raise self._not_leader()
 
     def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
-        """Check a request's leader epoch, and that this node may serve requests for the partition.
+        """Check the leader epoch in a request, and that this node may serve requests for the partition.
 
         An epoch of -1 is not compared. `any_replica` means that a follower may serve the request, too.
 
@@ -199,7 +199,7 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The partition's log for writing; opened if it was not, created if it does not exist.
+        """The partition's log for writing. The first access opens the log, or creates it if necessary.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -212,7 +212,7 @@ class Partition:
 
     @property
     def reader(self) -> Log:
-        """The partition's log for reading: an empty log if nothing was ever written.
+        """The partition's log for reading; an empty log if no record was ever written to the partition.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -222,7 +222,7 @@ class Partition:
 
     @property
     def has_log(self) -> bool:
-        """True if a log exists, open or closed, because records have been written at some time."""
+        """True if the partition has a log, open or closed; the first write creates the log."""
         return self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id)
 
     def _open_to_read(self) -> Log:
@@ -285,7 +285,7 @@ class Partition:
         return self._last_stable_offset
 
     def advance(self) -> None:
-        """Advance the high watermark and last stable offset, after the broker itself has appended records."""
+        """Advance high watermark and last stable offset after an append of offset commits or a marker."""
         self.states.batches_since_snapshot += self._store.holds_transactions
         self._advance(self.log)
 
@@ -362,7 +362,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The offset below which no replica has a record; with one replica, the start of its log."""
+        """The smallest log start offset of the live replicas: below it, no live replica has records."""
         return self.log_start_offset if self.replication is None else self.replication.low_watermark
 
     @property
@@ -377,7 +377,7 @@ class Partition:
         return self._store.size_of(self.topic, self.index, self.topic_id)
 
     def configure(self, config: TopicConfig) -> None:
-        """Replace the settings of the topic and its open log."""
+        """Apply new settings of the topic to the partition and, if it is open, to the log."""
         self.config = config
         if self._log is not None:
             self._log.configure(log_config(config))
@@ -390,7 +390,7 @@ class Partition:
             log.close()
 
     def leave_flushing(self) -> None:
-        """Stop flushing after appends: from now on, the caller flushes the log when `needs_flush` is True.
+        """Stop flushing on appends: from now on, the caller must flush the log when `needs_flush` is True.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -409,7 +409,7 @@ class Partition:
         `uptime_ms` is the monotonic clock: if the time of day were used and put forward, all producers would
         expire, and their repeated batches would count as new.
 
-        Returns True if the caller has to flush the log.
+        Returns True if a flush is due that the caller has to do.
 
         Raises:
             StorageError: a file cannot be written.
@@ -432,7 +432,7 @@ class Partition:
             self._producers.forget_idlest(most)
 
     def note_producers(self) -> None:
-        """Save the producer states as part of a clean shutdown of the broker.
+        """Write a snapshot of the producer states, if necessary, for a clean shutdown of the broker.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot cannot be written.
@@ -489,7 +489,7 @@ class Partition:
         return log.start_offset
 
     def producers(self) -> Producers:
-        """Return the states of the log's producers, which the first use after a start reads from the log.
+        """Return the log's producer states. The first use after a start reads them from the log.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -557,7 +557,7 @@ class Partition:
     ) -> Appended:
         """Append the records of a Produce request for this partition.
 
-        `acks` comes from the request; it matters only for a partition with several replicas.
+        `acks` is the field of the request. It has an effect only if the partition has several replicas.
 
         `joining` adds the partition to the transaction of transactional batches; without `joining`,
         transactional batches are refused.
@@ -621,7 +621,7 @@ class Partition:
         *,
         acks: int = 1,
     ) -> Appended:
-        """Append the result of an earlier `admit`. Raises the same errors as `append`.
+        """Append the batch that `admit` has returned. Raises the same errors as `append`.
 
         `older` is the result of `prepare_older` for this batch, if the broker stores an older format.
         """
@@ -643,7 +643,7 @@ class Partition:
 
     @property
     def stores_older(self) -> bool:
-        """True if appended batches are converted to messages of magic 0 or 1."""
+        """True if the log stores messages of magic 0 or 1, so that appended batches are converted."""
         return self.config.stored_magic < 2 and not self.topic.startswith("__")
 
     def _append_batch(
@@ -732,11 +732,11 @@ class Partition:
         return first_offset
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
-        """Return the batch in the broker's storage format; for internal topics always the newest format."""
+        """Return the batch in the format that the log stores: in internal topics always magic 2."""
         return in_older_format(batch, self.config.stored_magic, budget) if self.stores_older else batch
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
-        """Write the offset, leader epoch and append time into a batch."""
+        """Write base offset, leader epoch and, with LogAppendTime, the append time into a batch header."""
         stamp_header(batch, 0, first_offset, len(batch) - LENGTH_EXTRA_BYTES, self.leader_epoch)
         if self.config.log_append_time:
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)

@@ -1,6 +1,6 @@
 """Conversion of produced records to what the log stores: batches of magic 2, or an older format.
 
-The conversion depends on the topic's settings alone, so that any thread may do it.
+The conversion uses only the records and the topic's settings, so that any thread may do it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def admit(
     now_ms: int,
     budget: UnpackBudget | None,
 ) -> tuple[memoryview, BatchHeader] | None:
-    """Validate a partition's records in a Produce request; return one batch of magic 2 and its header.
+    """Validate a partition's records in a Produce request; return them as one batch of magic 2, with header.
 
     Returns None if there is nothing to append.
 

@@ -7,7 +7,7 @@ decides (aiokafka sends such batches).
 
 A broker that behaves like Kafka 0.8 or 0.9 accepts magic 1 as well, even within a wrapper of magic 0
 (kafka-node compresses this way), and compressed messages within compressed ones; it stores all of them as
-magic 0, compressed once, because consumers of that time understand only this.
+magic 0, compressed once, the only form that consumers of that time can read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def batches_of(
 ) -> list[tuple[memoryview, BatchHeader]]:
     """Validate and convert the records of an old Produce request; return batches of magic 2 with headers.
 
-    An incomplete entry at the end is dropped, as brokers always did.
+    An incomplete message at the end is dropped, as in all releases of Apache Kafka.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
@@ -78,7 +78,7 @@ def batches_of(
 
 
 class _Entries(NamedTuple):
-    """The complete entries of a message set: number, total bytes, first and highest magic, largest entry."""
+    """A summary of a message set's entries: number, total bytes, first and highest magic, largest entry."""
 
     entries: int
     size: int
@@ -88,7 +88,7 @@ class _Entries(NamedTuple):
 
 
 def _look_over(records: memoryview, budget: UnpackBudget) -> _Entries | None:
-    """Count the complete entries of a message set; return None if there are none.
+    """Return a summary (`_Entries`) of a message set's complete entries, or None if there are none.
 
     Raises:
         CorruptRecordError: an entry has an unknown magic, or a length too small for its magic.

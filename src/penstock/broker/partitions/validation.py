@@ -53,18 +53,19 @@ from penstock.records.format.varint import read_unsigned
 _new = tuple.__new__
 
 _LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
-"""The minimum of a record's length field, as its zig-zag encoded value."""
+"""The smallest length field that a record can have, as a zig-zag encoded number."""
 
 _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
 _HEAD_END = HEADER_BYTES + 4
-"""The end position of the first four bytes of compressed records, which are usually one of `_HEADS`."""
+"""The end position in a batch of the first four bytes of its compressed records. They identify the
+codec: `_HEADS` has the usual bytes of each codec."""
 
 _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
-"""The error message for a batch refused for its timestamps, as in Apache Kafka. The response has the
-reasons as record errors."""
+"""The error message for a batch with invalid timestamps, as in Apache Kafka. The reasons are in the
+record errors of the response."""
 
 BLAMED_MAX = 1_000
-"""The maximum number of faulty records that the response for a refused batch lists."""
+"""The maximum number of faulty records of a refused batch that the Produce response lists."""
 
 _LZ4, _ZSTD = int(CompressionCodec.LZ4), int(CompressionCodec.ZSTD)
 
@@ -78,7 +79,7 @@ _CODECS = {
 
 
 class RejectedRecords(KafkaError):
-    """A batch is refused because of some of its records.
+    """Raised for a batch that is refused because of some of its records.
 
     `records` lists each refused record as (index in the batch, reason).
     """
@@ -89,7 +90,7 @@ class RejectedRecords(KafkaError):
 
 
 class MisshapenRecords(KafkaError):
-    """The records are not one batch of magic 2. They are refused before the partition is looked up."""
+    """Raised if records are not one batch of magic 2; checked before the partition is looked up."""
 
 
 def admit_batch(
@@ -102,7 +103,7 @@ def admit_batch(
     """Validate a partition's records in a Produce request of v3 or later; return the batch and its header.
 
     Raises:
-        KafkaError: an error of `only_batch` or `check_batch`, which run if the fast check here fails.
+        KafkaError: an error of `only_batch` or `check_batch`, which run if this function's fast check fails.
         UnpackLimitError: the batch's records must be decoded, and are too much for `budget`.
     """
     if records is not None:
@@ -177,7 +178,7 @@ def check_batch(
             INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
         UnpackLimitError: the batch's records must be decoded, and are too much for `budget`.
 
-    Header fields that a producer does not set, or sets wrongly, are corrected in place.
+    Header fields that producers may leave unset or wrong are corrected in the buffer itself.
     """
     size = len(batch)
     try:
@@ -211,7 +212,7 @@ def check_batch(
 
 
 def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
-    """Return True if a batch may have fewer records than offsets, as in a copy of a compacted topic."""
+    """Return True if the topic accepts offset gaps, as in a compacted batch, and the batch has some."""
     return config.keeps_offsets and header.last_offset_delta >= header.record_count
 
 
@@ -219,8 +220,8 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
     """Return True if the first bytes after a batch's header can be the records that the header announces.
 
     An uncompressed batch must have room for its records, and the length fields of its first two records must
-    lead to the next record, or in a batch of one or two records to the end of the batch. A compressed batch
-    must begin like data of its codec, and its size must allow so many records after decompression.
+    point to the next record, or after the last record to the end of the batch. A compressed batch must begin
+    like data of its codec, and must be large enough for its number of records.
     """
     if codec:
         if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * RATIO_MAX[codec]:
@@ -255,7 +256,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
 
 
 def _begins_long(batch: memoryview, size: int, count: int) -> bool:
-    """Check uncompressed batches whose first records have 8 KiB or more, for `begins_right`."""
+    """Do the check of `begins_right` for an uncompressed batch whose first records have 8 KiB or more."""
     position = HEADER_BYTES
     for left in range(count - 1, max(count - 3, -1), -1):
         try:
@@ -303,9 +304,9 @@ def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None)
 
 
 def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
-    """Return the error for a batch whose header or checksum is wrong.
+    """Return the error, invalid or corrupt, for a batch whose header or checksum is wrong.
 
-    Negative counts with a correct checksum were sent on purpose: the batch is invalid, not corrupt.
+    A batch with negative counts and a correct checksum is invalid, since the producer made it so.
     """
     if len(batch) >= HEADER_BYTES:
         negative = batch[LAST_OFFSET_DELTA_POSITION] >= 0x80 or batch[RECORD_COUNT_POSITION] >= 0x80
@@ -378,7 +379,7 @@ def _reason_against(time: int, config: TopicConfig, now_ms: int) -> str:
 
 
 def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
-    """Return the error for a batch that is larger than `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
+    """Return the error RECORD_LIST_TOO_LARGE (18), for a batch that is larger than `segment.bytes`."""
     return error_for(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
@@ -388,7 +389,7 @@ def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
 def bring_in_line(
     batch: memoryview, header: BatchHeader, config: TopicConfig, budget: UnpackBudget | None = None
 ) -> memoryview:
-    """Check that records for a compacted topic have keys, and convert a batch to the topic's codec.
+    """Check that a compacted topic's records have keys, and recompress the batch with the topic's codec.
 
     A batch with gaps, which only topics with ``penstock.keep.offsets`` accept, is not changed.
 
@@ -460,12 +461,12 @@ def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: Topi
 
 
 def storage_codec(sent: int, config: TopicConfig) -> int:
-    """Return the codec in which the topic stores records that were sent in codec `sent`."""
+    """Return the compression codec with which the topic stores records that a client sent with `sent`."""
     return sent if config.codec_name == "producer" else _CODECS[config.codec_name]
 
 
 def compression_level(codec: int, config: TopicConfig) -> int | None:
-    """Return the topic's compression level for a codec, or None if none is set."""
+    """Return the compression level that the topic sets for a codec, or None if the topic sets none."""
     if codec not in (CompressionCodec.GZIP, CompressionCodec.LZ4, CompressionCodec.ZSTD):
         return None
     name = CompressionCodec(codec).name.lower()

@@ -45,7 +45,7 @@ class Commitment:
 def call_when_committed(
     node: Node, partition: Partition, other: Node, action: Callable[[], None]
 ) -> DelayedOperation:
-    """Call `action` on node `other`, once, when the partition's high watermark or its leader changes."""
+    """Call `action` once, from the purgatory of node `other`, when high watermark or leader change."""
 
     def call_soon() -> None:
         other.purgatory.park(Wait((), other.clock.monotonic()), action)

@@ -15,8 +15,8 @@ from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, SHARE_STAT
 from penstock.protocol.api_keys import ApiKey
 
 Part: TypeAlias = tuple[str, str, Any]
-"""The internal topic that stores the state, its key (group, transactional id or share partition), and the
-part of the response for that key."""
+"""A part of a coordinator's response, with the internal topic and the key (group, transactional id or
+share partition) that store the state behind it: (topic, key, part)."""
 
 
 def _of_group(request: Any, response: Any) -> Iterable[Part]:
@@ -52,7 +52,8 @@ def _of_share_partitions(request: Any, response: Any) -> Iterable[Part]:
 
 
 Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
-"""A function that is called with a request and its response, and returns the parts of the response."""
+"""A function of a request and its response that returns the parts of the response, each with the topic and
+key of the state that it depends on."""
 
 COORDINATED: dict[int, Parts] = {
     ApiKey.JOIN_GROUP: _of_group,

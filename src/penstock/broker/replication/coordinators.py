@@ -39,7 +39,8 @@ APPEND_PATIENCE_S = 30.0
 """The seconds within which the in-sync replicas must have a batch that one node appends at another."""
 
 APPEND_LOOK_S = 0.5
-"""The seconds until such a batch is looked at without a notification: its leader may have stopped."""
+"""The seconds between checks if a batch appended at another node is replicated. A notification may be
+missing because the leader has stopped."""
 
 
 class Peers(Protocol):
@@ -61,11 +62,10 @@ class ClusterCoordinators:
         self._member = member
         self._peers = peers
         self._unsure: dict[tuple[str, TopicPartition], tuple[Markers, Commitment]] = {}
-        """Transaction markers that are written but not committed yet. The keys are transactional id and
-        partition."""
+        """A dict from (transactional id, partition) to a marker that is written but not committed yet."""
         self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
-        """The partition for whose commits a transaction waits, and the waiting call. The keys are
-        transactional id and partition."""
+        """A dict from (transactional id, partition) to the `Partition` at its leader whose next commit
+        causes a check of the transaction's markers, and the purgatory entry that makes this check."""
 
     @property
     def not_ready(self) -> str | None:
@@ -75,7 +75,7 @@ class ClusterCoordinators:
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
-        """Call `action` on node `other`, once, when the partition's high watermark or its leader changes."""
+        """Call `action` once, from the purgatory of node `other`, when high watermark or leader change."""
         return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> ClusterCoordinators | None:
@@ -201,8 +201,8 @@ class ClusterCoordinators:
     def _watch(self, there: ClusterCoordinators, partition: Partition, transactional_id: str) -> None:
         """Check the markers of a transaction again when `partition` commits more records.
 
-        A timer causes the same check, in case the node `there` stops. This method is for tests whose clock is
-        stopped.
+        A timer causes the same check, in case the node `there` stops. This method makes the check independent
+        of the clock, which tests may stop.
         """
         key = transactional_id, (partition.topic, partition.index)
         known, watch = self._watched.get(key, (None, None))
@@ -213,7 +213,7 @@ class ClusterCoordinators:
             self._watched[key] = partition, watch
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a transaction marker at the partition's leader; return NONE when the ISR has the marker."""
+        """Write a transaction marker at a partition's leader; return NONE if the ISR has it, or an error."""
         there = self._reach(partition.leader)
         if there is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -268,7 +268,7 @@ class PartitionsAddition:
 
     No record may be written to a partition before the replicas of the coordinator's log have stored that the
     partition belongs to the transaction. Otherwise, after a failure, the next coordinator would end the
-    transaction without a marker in this partition, where it would stay open.
+    transaction without a marker in this partition, where the transaction would stay open.
     """
 
     def __init__(self, here: ClusterCoordinators, transactional_id: str, entrants: Sequence[Entrant]) -> None:
@@ -302,7 +302,10 @@ class PartitionsAddition:
         return self._asked[1].is_committed
 
     def call_when_done(self, action: Callable[[], None]) -> None:
-        """Callers need a timer too, for changes without a call."""
+        """Call `action` once the addition may be replicated, or have failed.
+
+        Callers need a timer too: `action` is not called for every change, such as a stopped coordinator.
+        """
         if self._asked is None:
             return
         there, commitment = self._asked
@@ -317,5 +320,5 @@ class PartitionsAddition:
 
 
 def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
-    """Return True if two markers come from one coordinator and end one transaction with one result."""
+    """Return True if two markers have the same coordinator, and end the same transaction the same way."""
     return one is not None and one._replace(partitions=other.partitions) == other

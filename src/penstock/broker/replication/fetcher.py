@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 RESTART_S = 0.01
-"""The seconds after which a request in flight is replaced by a new one, if replicas have been added that
-it lacks."""
+"""The seconds after which the request in flight is replaced by a new one, if it lacks replicas that were
+added later."""
 
 REST_AFTER_S = 1.0
 """The seconds without a new record after which a replica moves from the fetcher `LeaderFetchers.active` to
@@ -47,7 +47,8 @@ class ReplicaFetchSettings(NamedTuple):
     """The maximum size in bytes of one partition in a response. A larger batch is sent if it is the first
     in the response."""
     response_max_bytes: int = 10 << 20
-    """The maximum size in bytes of all partitions in a response, with the same exception."""
+    """The maximum size in bytes of all partitions in a response. A larger batch is sent if it is the first
+    in the response."""
     backoff_s: float = 0.1
     """The seconds for which a partition is not fetched after an error. New metadata of the partition end
     the pause."""
@@ -172,7 +173,7 @@ class ReplicaFetcher:
         )
 
     def failed(self, now_s: float) -> None:
-        """Give up the current request, because no response will come."""
+        """Count the request in flight as lost; pause its replicas, because no response will come."""
         self._asked_at = None
         for asked in self._asked.values():
             self._leave_alone(asked.replica, now_s)
@@ -239,7 +240,7 @@ class ReplicaFetcher:
             self.not_before[replica] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
-        """Return the time to send the next request or to count the response as lost; None for never."""
+        """Return the monotonic time (s) to send a request or count the response as lost; None for never."""
         if self._asked_at is not None:
             return self._asked_at + self._waits_s
         return min(self.not_before.values(), default=None)
@@ -266,7 +267,8 @@ class LeaderFetchers:
         self.resting = ReplicaFetcher(node_id, leader, settings, throttle)
         """The fetcher of the replicas whose logs have not changed for `REST_AFTER_S`."""
         self._changed_s: dict[LocalReplica, float] = {}
-        """The time at which each replica of `active` was added, or its log changed last."""
+        """A dict from each replica of `active` to the monotonic time in seconds at which it was added or
+        its log changed last."""
 
     def add(self, replica: LocalReplica, now_s: float) -> None:
         """Begin to fetch a replica's records, or restart after a change of its metadata."""

@@ -106,7 +106,7 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return True, once, if `start_offset`, the leader's raised log start, must be sent to a follower."""
+        """Return True, once per offset, if a follower must be sent the leader's raised log start offset."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset
@@ -158,7 +158,7 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int, start_offset: int) -> bool:
-        """Return True if a replica outside the ISR has all committed records, and all of earlier epochs.
+        """Return True if a replica may join the ISR: it has all records committed or of earlier epochs.
 
         Its log has to begin at the leader's `start_offset` or later. Otherwise, as a leader, the replica
         would bring back records that were deleted while it was away.

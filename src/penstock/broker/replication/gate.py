@@ -150,7 +150,7 @@ class ReplicationGate:
         return cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name or "")
 
     def _hint(self, response: Any, context: Context[Any]) -> Any:
-        """Add the leader of a partition to the response, if another node leads it (KIP-951)."""
+        """Add the leaders of partitions to a Produce response, where other nodes lead them (KIP-951)."""
         if context.version >= PRODUCE_ENDPOINTS_SINCE:
             leaders: dict[int, None] = {}
             for topic in response.responses:
@@ -321,7 +321,7 @@ class ReplicationGate:
     # --- coordinators ------------------------------------------------------------------------------------
 
     def commit_in_transaction(self, inner: Handler) -> Handler:
-        """Return a handler that stores offsets when their partition has been added to the transaction."""
+        """Return a TxnOffsetCommit handler that first adds the offsets' partition to the transaction."""
         stored = self.coordinate(inner, COORDINATED[ApiKey.TXN_OFFSET_COMMIT])
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -364,7 +364,7 @@ class ReplicationGate:
         return handle
 
     def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts, losses: int) -> Any:
-        """Return the response, or a `Wait` until the coordinator state behind it is replicated.
+        """Return the response, or a `Wait` until the coordinator state it depends on is replicated.
 
         `losses` is the value of the member's `losses` before the request was handled: if this node has lost a
         leadership since, stored state may be lost, and the part of the response that depends on that state
@@ -476,7 +476,7 @@ class CountedRecords(WrittenRecords):
 
 
 class _State(WrittenRecords):
-    """A coordinator's records that must be replicated before a part of a response is valid."""
+    """A coordinator's records that must be replicated before the part of a response about them is valid."""
 
     __slots__ = ()
 
@@ -560,7 +560,7 @@ def _comes_later(response: Any) -> bool:
 
 
 def set_errors(answer: Any, code: int) -> None:
-    """Set every error code in a response and its parts."""
+    """Set all error codes in a response, including nested ones, to `code`."""
     for name in answer.__slots__:
         value = getattr(answer, name)
         if name in ERROR_CODES:
@@ -572,7 +572,7 @@ def set_errors(answer: Any, code: int) -> None:
 
 
 def _then(outcome: Any, then: Callable[[Any], Any]) -> Any:
-    """Call `then` with a response, after any waits for it; return the result of `then`, or a `Wait`."""
+    """Call `then` with a response, now or when it is available; return its result, or a `Wait`."""
     if type(outcome) is Wait:
         later = outcome.answer
         assert later is not None

@@ -27,7 +27,7 @@ logger = logger_named("penstock.broker")
 
 
 class ReplicaHost(Protocol):
-    """The interface of a node for its `LocalReplica` objects."""
+    """The interface of a node that its `LocalReplica` objects use."""
 
     node_id: int
     lag_s: float
@@ -45,7 +45,7 @@ class ReplicaHost(Protocol):
         """Wake waiting requests, because a high watermark has advanced or a leader has changed."""
 
     def begun(self, partition: Partition) -> None:
-        """Answer the waiting fetches of followers at once, with the partition's raised log start offset."""
+        """Answer the waiting fetches of a partition's followers at once, with the raised log start offset."""
 
     def written(self, partition: Partition) -> None:
         """Record that a partition has newly appended records, which are not replicated yet."""
@@ -93,14 +93,14 @@ class LocalReplica:
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log a storage error that stops this replica; do not log an error again that repeats."""
+        """Log a storage error that stops this replica, unless the last logged error has the same text."""
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)
             logger.error("%s cannot be followed: %s", self.partition, error)
 
     def well(self) -> None:
-        """Record that the replica works, so that the next error is logged even if it is an old one."""
+        """Record that the replica works again, so that `troubled` logs the next error in any case."""
         self._trouble = ""
 
     def follow(self, image: PartitionImage) -> None:
@@ -187,7 +187,7 @@ class LocalReplica:
                 self._host.written(partition)
 
     def opened(self, log: Log) -> None:
-        """Set the high watermark of a log that has just been opened, to the saved one or above."""
+        """Set the high watermark of a log that was just opened, at least to the saved one."""
         self.advance(log)
         partition = self.partition
         saved = min(self._host.saved_high_watermark(partition), log.end_offset)
@@ -214,7 +214,7 @@ class LocalReplica:
             host.committed(self)
 
     def begun(self) -> None:
-        """Answer waiting followers at once, because the log start was raised and they must raise theirs."""
+        """Answer the waiting fetches of followers at once, so that they raise their log start offset, too."""
         self._host.begun(self.partition)
 
     @property

@@ -62,7 +62,7 @@ RETRY_S = 0.2
 
 
 class MemberParts(Protocol):
-    """The interface of a node for its `ClusterMember`."""
+    """The interface of a node that its `ClusterMember` uses."""
 
     purgatory: Purgatory
     failures: Failures

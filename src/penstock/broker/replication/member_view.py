@@ -37,7 +37,7 @@ class Deciding(Protocol):
 
 
 class Keeping(Protocol):
-    """The interface of the metadata quorum for `MemberView`."""
+    """The interface of the metadata quorum that `MemberView` uses."""
 
     directory_id: bytes
 

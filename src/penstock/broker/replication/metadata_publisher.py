@@ -115,7 +115,7 @@ class MetadataPublisher:
         partition.replication = LocalReplica(partition, self._host)
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Make a partition follow its metadata. An error is logged, and `follow_again` retries."""
+        """Apply a partition's metadata to its `LocalReplica`. An error is logged; `follow_again` retries."""
         if self.follows:
             try:
                 self._follow_now(partition, image)

@@ -77,9 +77,10 @@ class IsrProposals:
         """The proposals in the request that is in flight; empty without one."""
         self._number = 0
         self._answer_by: float | None = None
-        """The time at which the response to the request in flight counts as lost; None without a request."""
+        """The monotonic time, in seconds, at which the response to the request in flight counts as lost;
+        None without a request."""
         self._failures = 0
-        """The number of consecutive requests that have failed."""
+        """The number of requests that have failed since the last success."""
         self._not_before = 0.0
 
     def add(self, local: LocalReplica, in_sync: Sequence[int]) -> None:

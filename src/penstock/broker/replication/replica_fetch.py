@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Serving(Protocol):
-    """The interface of a node for answering the fetches of followers."""
+    """The interface of a node that `serve` uses to answer the fetches of followers."""
 
     brokers: BrokerStates
     throttle: ReplicationThrottle
@@ -92,7 +92,8 @@ class _Reader:
         self._arrives = arrives
         self.found_bytes = 0
         self.has_news = False
-        """True if the response has an error, a diverging epoch or a new log start offset: it is sent now."""
+        """True if the response is sent without waiting: it has an error, a diverging epoch or a new log
+        start offset."""
         self.noted: list[LocalReplica] = []
         self.keys: list[Partition] = []
 

@@ -81,7 +81,7 @@ class SharedRequest:
         self._wait(now)
 
     def _wait(self, now: float) -> None:
-        """Continue after a commit, or after `RETRY_S` in case the coordinator's node stops."""
+        """Schedule the next attempt, after `RETRY_S` or when a coordinator's partition commits records."""
         when = min(now + RETRY_S, self._deadline)
         self._node.purgatory.park(Wait((self,), when), self._go_on)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 2**31 - 1
-"""The default of limits that are 32-bit numbers; it means no limit."""
+"""The default of limits that are 32-bit numbers, 2,147,483,647. It means no limit."""
 
 ADDRESSES_MAX = 10_000
 """The maximum number of addresses whose connection rate is measured; after that, the least recent is
@@ -33,14 +33,14 @@ dropped."""
 
 
 class SettingText(Protocol):
-    """A value set for a setting, as text, from one of the sources of settings."""
+    """One of the values of a setting, as text: a setting may be set in several sources, such as a file."""
 
     @property
     def text(self) -> str | None: ...
 
 
 class QuotaSettings(Protocol):
-    """The broker's effective settings."""
+    """The interface through which connection quotas read the broker's settings."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
@@ -53,7 +53,7 @@ class QuotaSettings(Protocol):
 
 
 class HasQuotas(Protocol):
-    """The part of a broker's state that has the client quotas."""
+    """The interface to the broker's metadata that contain the client quotas."""
 
     @property
     def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
@@ -69,14 +69,14 @@ class HasQuotas(Protocol):
 
 
 class NamedListener(Protocol):
-    """A listener, with its name."""
+    """The interface of a listener that `ConnectionQuotas` uses: only its name."""
 
     @property
     def name(self) -> str: ...
 
 
 class CountedConnection(Protocol):
-    """An accepted connection, as `ConnectionQuotas` uses it."""
+    """The interface of an accepted connection that `ConnectionQuotas` uses."""
 
     @property
     def listener(self) -> NamedListener | None:
@@ -110,8 +110,8 @@ class ConnectionQuotas:
         self._overrides = overrides, parse_overrides(overrides, looks_up=True)
         inter_broker = (config.text("inter.broker.listener.name") or "").upper()
         self._protected = inter_broker if len(listeners) > 1 else None
-        """The name of the inter-broker listener, to which only its own limits apply; None if the broker
-        has one listener."""
+        """The name of the inter-broker listener, to which only its own limits apply and not those of the
+        broker; None if the broker has one listener."""
 
     # --- how many ----------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class ConnectionQuotas:
         return delay_s
 
     def _address_limits(self) -> Mapping[str | None, float]:
-        """Return a dict from address to its quota of connections per second; None is the default address."""
+        """Return a dict from address to its quota of connections per second; the key None has the default."""
         version = self._cluster.metadata_end_offset
         if version != self._seen_version:
             self._seen_version = version

@@ -40,7 +40,7 @@ BESIDE_RECORDS_BYTES_MAX = 256 << 10
 
 
 class Dispatching(Parts, Protocol):
-    """The attributes of a broker that dispatch uses."""
+    """The attributes of a broker that the dispatch of requests uses."""
 
     router: Router
     profile: Profile | None

@@ -1,10 +1,10 @@
 """One memory budget for all state that a broker keeps for clients.
 
-Fetch sessions, member ids given away, members of groups, committed offsets and unread answers are small, and
-clients can ask for any number of them. Every kind is registered here with a function that returns its bytes
-and, if it can be evicted, one that evicts its oldest. Callers call `has_room_for` before they store more.
-Kinds that cannot be evicted may fill three quarters of the budget, so that there is always room for sessions
-and answers.
+Fetch sessions, assigned but unused member ids, members of groups, committed offsets and unread answers are
+small, and clients can ask for any number of them. Every kind is registered here with a function that returns
+its bytes and, if it can be evicted, one that evicts its oldest. Callers call `has_room_for` before they store
+more. Kinds that cannot be evicted may fill three quarters of the budget, so that there is always room for
+sessions and answers.
 
 Byte counts are estimates of the objects' memory. The module does not access the objects.
 """

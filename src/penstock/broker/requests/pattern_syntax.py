@@ -79,7 +79,7 @@ EMPTY = Sequence([], 0)
 
 
 def parse(text: str, states_max: int) -> Node:
-    """Return the tree of a pattern.
+    """Parse a pattern; return the root node of its syntax tree.
 
     Raises:
         PatternError: the pattern is malformed, uses an unsupported construct, or needs an automaton of more

@@ -115,7 +115,7 @@ class Pattern:
         self._work = 0
 
     def __call__(self, text: str) -> bool:
-        """Return True if all of `text` matches.
+        """Return True if the pattern matches the whole of `text`.
 
         Raises:
             PatternWorkError: the pattern has visited as many states as it may.
@@ -166,7 +166,7 @@ class Pattern:
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:
-        """Return the states reachable without reading a character, if the next one has class `behind`."""
+        """Return the states reachable without reading a character if the next one is of class `behind`."""
         reached = set(met.states)
         waiting = list(reached)
         while waiting:

@@ -119,7 +119,7 @@ class Purgatory:
         return due
 
     def next_deadline(self) -> float | None:
-        """Return the earliest deadline of the waiting requests, or None if none waits."""
+        """Return the earliest deadline of the waiting requests, in seconds, or None if none waits."""
         while self._deadlines and not self._deadlines[0][2].is_waiting:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None

@@ -50,8 +50,8 @@ CLIENTS_MAX = 10_000
 
 
 CLIENT_CHARACTERS_MAX = 1000
-"""The maximum characters of client ids for quotas: longer ids are truncated. Names of quota entities have
-at most so many."""
+"""The maximum number of characters of client ids for quotas: longer ids are truncated. Names of quota
+entities are limited to the same length."""
 
 
 class Windows(NamedTuple):
@@ -62,7 +62,7 @@ class Windows(NamedTuple):
 
 
 class Usage:
-    """Measures recent use of a quota, in a number of windows of a second or another length."""
+    """Measures the recent use of a quota in several windows of equal length, by default one second each."""
 
     __slots__ = ("_kind", "_windows")
 
@@ -182,7 +182,7 @@ class Quotas:
 
 MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
 """A dict from `Limit.shared_by` to the number of partitions that may still be created or deleted, and the
-time of that number."""
+time in seconds at which this number was computed."""
 
 
 class Mutations:

@@ -35,7 +35,7 @@ class RequestDecoder(Protocol):
 
     @property
     def layout(self) -> Any:
-        """The wire types of the fields of a request, in order."""
+        """The wire types of a request's fields, in order, to count array elements before decoding."""
 
 
 class Encoder(Protocol):
@@ -114,7 +114,7 @@ changes."""
 
 
 class Reversioning(Protocol):
-    """Legacy behaviour: requests are decoded in another version than the one in their header."""
+    """The interface of legacy behaviour that decodes a request in another version than its header has."""
 
     def version_of(self, route: Route, version: int) -> int: ...
 
@@ -132,7 +132,7 @@ class Router:
         reversioning: Reversioning | None = None,
     ) -> None:
         self.offered = offered
-        """The APIs that ApiVersions lists, by key."""
+        """A dict from API key to the route of each API that ApiVersions lists."""
         self.ready: dict[tuple[int, int], VersionedRoute] = {}
         """The compiled routes, by API key and version in the header of a request."""
         self._chain = chain
@@ -177,7 +177,8 @@ class Router:
 def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> VersionedRoute:
     """Apply all interceptors to a route, the first one outermost; return the resulting route.
 
-    Interceptors see each request once: when a waiting request is due, only the inner handler is called again.
+    Interceptors are called once for each request: when a waiting request is due, only the inner handler is
+    called again.
     """
     made = plain = route._replace(handle=_asked_again_inside(route.handle))
     for interceptor in reversed(interceptors):

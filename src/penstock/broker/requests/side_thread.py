@@ -80,7 +80,7 @@ class SideThread:
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> SideJob:
-        """Run `work` in the thread; return the job, which counts `size_bytes` until it is done."""
+        """Run `work` in the thread; return the job. `size_bytes` count as waiting until it is done."""
         job = SideJob(work, size_bytes)
         self._has_worked = True
         self.queued_bytes += size_bytes

@@ -42,7 +42,7 @@ STRICT_SINCE = {
 are carried out, and throttled."""
 
 FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
-"""The APIs whose responses have records."""
+"""The APIs whose responses have records, which count towards `consumer_byte_rate`."""
 
 MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 """The APIs that create and delete partitions. Partitions that Metadata creates are counted, never refused."""

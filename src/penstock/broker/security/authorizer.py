@@ -1,12 +1,12 @@
-"""The authorizer: the operations that each principal may do, as in Apache Kafka's StandardAuthorizer.
+"""`Authorizer`: decides which operations a principal may do, like Kafka's StandardAuthorizer.
 
-Super users may do everything. Otherwise, of the ACL entries that cover the resource, the principal and the
-host, one DENY outweighs every ALLOW; if the resource has no entry for any principal,
+Super users may do everything. For other principals, one DENY among the ACL entries that cover the resource,
+the principal and the host outweighs every ALLOW. If the resource has no entry for any principal,
 `allow.everyone.if.no.acl.found` applies.
 
 The permissions for all operations on one resource are computed together, as bits, and cached for the
-principal and address until an entry changes: a request costs one dictionary access per resource, however many
-entries there are. This module does no I/O, and has no clock.
+principal and address until an entry changes. So a check costs one dictionary access per resource, however
+many entries there are. This module does no I/O, and reads no clock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AUTHORIZERS = frozenset(
         "kafka.security.auth.SimpleAclAuthorizer",
     )
 )
-"""The values of `authorizer.class.name` for which the broker uses this authorizer."""
+"""The class names in `authorizer.class.name` for which the broker uses this module's authorizer."""
 
 CACHED_RESOURCES_MAX = 4096
 """The most resources whose permissions are cached for one principal at one address."""
@@ -106,7 +106,7 @@ class Authorizer:
             rights.forget()
 
     def _count_prefix(self, acl: Acl, change: int) -> None:
-        """Add `change` (1 or -1) to the number of ACL prefixes with this length, for `covering`."""
+        """Add `change` (1 or -1) to the count of prefixed ACLs of this length, which `covering` uses."""
         counts = self._prefix_counts.setdefault(acl.resource_type, {})
         length = len(acl.resource_name)
         counts[length] = counts.get(length, 0) + change
@@ -115,7 +115,7 @@ class Authorizer:
         self._prefix_lengths[acl.resource_type] = sorted(counts)
 
     def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
-        """Yield every entry, of any principal, whose pattern covers this resource."""
+        """Yield the ACL entries of all principals whose resource pattern covers this resource."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())
@@ -129,9 +129,9 @@ class Authorizer:
     # --- decisions ---------------------------------------------------------------------------------------
 
     def rights(self, principal: object, host: str) -> Rights:
-        """Return the `Rights` of a principal at an address; all its connections share the object.
+        """Return the `Rights` of a principal at an address; all connections of this pair share the object.
 
-        The text of `principal` is its name, such as ``User:alice``.
+        `str(principal)` is the name, such as ``User:alice``.
         """
         found = self._rights.get((principal, host))
         if found is None:

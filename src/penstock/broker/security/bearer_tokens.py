@@ -1,8 +1,8 @@
 """Checks of bearer tokens: JWTs signed with the keys that an identity provider publishes.
 
 This module never accepts a token without a signature. `penstock.broker.security.unsecured_tokens` accepts
-such tokens if settings explicitly request this. Keys come from a file or by https. They are read again when
-they may have changed, without blocking the event loop.
+such tokens if settings explicitly request this. Keys come from a file or by https. A thread reads them again
+when they may have changed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ KEYS_BYTES_MAX = 1 << 20
 """The largest key set that is read from an identity provider's response or from a file, in bytes."""
 
 KEYS_MAX = 100
-"""The most keys of one identity provider that are kept."""
+"""The maximum number of keys of one identity provider that the broker stores."""
 
 FETCH_TIMEOUT_S = 10.0
 """The time in which an identity provider must return its keys, in seconds."""
 
 REFRESH_PAUSE_S = 60.0
-"""The least seconds between two reads of the keys because of unknown key ids, which clients choose."""
+"""The minimum seconds between two reads of the keys because of unknown key ids. Clients choose these
+ids, so each could cause a read."""
 
 ALGORITHMS = {
     "RS256": ("RSA", "SHA256"),
@@ -50,7 +51,7 @@ ALGORITHMS = {
 
 
 SURROGATES = re.compile("[\ud800-\udfff]")
-"""A pattern for surrogate code points: JSON can contain a single one, which UTF-8 cannot encode."""
+"""A pattern for surrogate code points. JSON text can contain unpaired ones, which UTF-8 cannot encode."""
 
 
 class GoodToken(NamedTuple):
@@ -65,7 +66,7 @@ class TokenError(PenstockError):
 
 
 class TokenClaims(NamedTuple):
-    """The claims that a listener requires in a token. Times are in seconds."""
+    """The claims that a listener requires in a token. `skew_s` is the allowed clock skew in seconds."""
 
     subject_claim: str
     issuer: str | None
@@ -137,7 +138,7 @@ class Keys:
         self._read_at = self._monotonic()
 
     def find(self, key_id: str | None, kind: str) -> list[Any]:
-        """Return the keys that may have signed a token: the key with its key id, or all of type `kind`."""
+        """Return the keys that may have signed a token: all of type `kind`, or only the one with `key_id`."""
         age_s = self._monotonic() - self._read_at
         if age_s > self._refresh_s or (key_id not in (None, *self._keys) and age_s > REFRESH_PAUSE_S):
             self._begin_reading()

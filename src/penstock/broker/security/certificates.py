@@ -1,4 +1,4 @@
-"""Throw-away certificates for tests: each broker has its own authority (library `cryptography`)."""
+"""Throw-away certificates for tests, from a certificate authority for each broker (with `cryptography`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from penstock.errors import MissingDependencyError
 
 LIFETIME = datetime.timedelta(days=30)
-"""The lifetime of a certificate: longer than any test, and too short for any other use."""
+"""The lifetime of a test certificate: longer than any test, and too short for production use."""
 
 
 class Issued(NamedTuple):
-    """A certificate that a test authority has issued, with its chain, and its private key, in PEM."""
+    """A certificate of a test authority, with certificate chain and private key, all in PEM."""
 
     certificate_pem: bytes
     key_pem: bytes
@@ -59,7 +59,7 @@ class CertificateAuthority:
         self.certificate_pem = self._pem(self._certificate)
 
     def issue(self, name: str, hosts: Iterable[str], *, lifetime: datetime.timedelta = LIFETIME) -> Issued:
-        """Return a certificate for a name, valid for these hosts and addresses.
+        """Return a certificate for a common name, valid for these host names and addresses.
 
         If `lifetime` is negative, the certificate has expired already.
         """

@@ -1,7 +1,7 @@
 """The subject of a certificate in Java's notation (RFC 2253), which is the name of the principal.
 
-The last part comes first. CN, OU, O, L, ST, C, STREET, DC and UID have short names; other types are
-numbers with the value in hexadecimal. Neither `ssl` nor `cryptography` prints names in this way.
+The parts of the subject are in reverse order. CN, OU, O, L, ST, C, STREET, DC and UID have short names; other
+types are numbers with the value in hexadecimal. Neither `ssl` nor `cryptography` prints names in this way.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SaslGate:
     """Passes the frames of one connection to its SASL authenticator, then to the handlers.
 
-    `opened` is called when the client is authenticated.
+    `opened` is called once the client is authenticated.
     """
 
     __slots__ = ("_counts", "_delay_s", "_opened", "_session", "authenticator")

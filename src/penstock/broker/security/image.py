@@ -1,7 +1,7 @@
-"""The security state in the metadata: ACL entries, SCRAM credentials, delegation tokens.
+"""`SecurityImage`: ACL entries, SCRAM credentials and delegation tokens in the cluster's metadata.
 
-The records are Kafka's. The handlers of requests check changes and write them as records; this module applies
-the records in log order, and applies them again after a restart. `ClusterImage` calls it.
+The metadata records are those of Apache Kafka. Request handlers check changes and write them as records.
+`ClusterImage` calls this module to apply the records in log order, and again after a restart.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ class SecurityImage:
 
     def __init__(self) -> None:
         self.acls: dict[bytes, Acl] = {}
-        """A dict from the id in its metadata record to the ACL entry."""
+        """A dict from the id in the metadata record of an ACL entry to the entry."""
         self.unenforceable_acls: dict[bytes, Acl] = {}
-        """ACL entries of a later release, whose operation is unknown: they allow nothing, and are kept."""
+        """ACL entries by id whose operation is unknown, from a later release. They have no effect, but
+        stay in the metadata."""
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
         """SCRAM credentials by user name and mechanism code (1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512)."""
         self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
-        """The number of credentials of each shape (salt length, salt form, iterations), by mechanism code."""
+        """For each mechanism code, the number of credentials with each (salt length, salt form,
+        iterations). Fake credentials for unknown users imitate the usual ones."""
         self.tokens: dict[str, DelegationToken] = {}
         """A dict from token id to delegation token."""
         self.tokens_made: Counter[str] = Counter()
@@ -74,20 +76,20 @@ class SecurityImage:
         self._authorizer: Authorizer | None = None
 
     def keep_codes(self, secret: Secret) -> TokenCodes:
-        """Compute the HMACs of all tokens, return them, and from now on compute those of new tokens, too."""
+        """Compute and return the HMACs of all tokens; from now on, compute one for each new token."""
         from penstock.security.token_codes import TokenCodes
 
         codes = self.token_codes = TokenCodes(secret, self.tokens)
         return codes
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Pass all ACL entries to an authorizer now, and each added or removed entry later."""
+        """Pass all ACL entries to an authorizer now, and later every added or removed entry."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)
 
     def records(self) -> Iterator[Message]:
-        """Yield the fewest metadata records that make this image."""
+        """Yield the smallest list of metadata records that describes this image."""
         from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 
@@ -117,7 +119,7 @@ class SecurityImage:
     # --- the effects of metadata records -----------------------------------------------------------------
 
     def add_acl(self, record: AccessControlEntryRecord) -> None:
-        """Add an ACL entry, in place of one with the same id."""
+        """Add an ACL entry, or replace the entry with its id."""
         acl = Acl(
             record.resource_type,
             record.resource_name,
@@ -146,7 +148,7 @@ class SecurityImage:
             self._authorizer.remove(removed)
 
     def add_credential(self, record: UserScramCredentialRecord) -> None:
-        """Add a SCRAM credential, in place of the user's earlier one with the same mechanism."""
+        """Add a SCRAM credential, or replace the user's earlier one for the mechanism."""
         from penstock.security.scram import ScramCredential
         from penstock.security.unknown_users import shape_of
 
@@ -167,7 +169,7 @@ class SecurityImage:
             self.credential_shapes[mechanism] = +shapes
 
     def add_token(self, record: DelegationTokenRecord) -> None:
-        """Add a delegation token, in place of one with the same id."""
+        """Add a delegation token, or replace the token with its id."""
         self._drop_token(record.token_id)
         self.tokens_made[record.requester] += 1
         if self.token_codes is not None:

@@ -1,4 +1,4 @@
-"""GSSAPI on the server (RFC 4752), as Kafka uses it: it authenticates the client, and encrypts nothing.
+"""SASL GSSAPI at the broker (RFC 4752), as Kafka uses it: for authentication, without encryption.
 
 Needs the library `gssapi` (the extra ``penstock[kerberos]``) and a keytab with the key of the service.
 """
@@ -69,7 +69,7 @@ def _jaas_options(settings: BrokerSecuritySettings) -> dict[str, str]:
 
 
 class GssapiExchange:
-    """One GSSAPI authentication: Kerberos tokens, then the offered layers (none), then the client's choice.
+    """One GSSAPI authentication: Kerberos tokens, the broker's offer of layers (none), the client's choice.
 
     If Kerberos refuses a client, the reason is logged, and the client gets a general message.
     """
@@ -82,7 +82,7 @@ class GssapiExchange:
         self._has_offered = False
 
     def step(self, token: bytes) -> bytes | None:
-        """Process a token of the client; return the response: None, not an empty one, to the last token."""
+        """Process a token of the client; return the response token, or None after the client's last token."""
         try:
             return self._step(token)
         except self._acceptor.gssapi.exceptions.GSSError as error:

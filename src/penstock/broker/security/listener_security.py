@@ -45,7 +45,7 @@ class SecuredListener(Protocol):
 
 
 class SecuredCluster(Protocol):
-    """The interface to the cluster's metadata that the security of a listener needs."""
+    """The interface of the cluster's metadata from which a listener gets users and secrets."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -60,7 +60,7 @@ class SecuredCluster(Protocol):
 
 
 class ListenerParts(Protocol):
-    """The interface to the broker that the security of a listener needs."""
+    """The parts of the broker that `ListenerSecurity` uses."""
 
     @property
     def config(self) -> SettingTexts: ...
@@ -79,16 +79,16 @@ USER = "User"
 
 
 class LoginCounts:
-    """Counters of the logins at one listener (with SASL, or with TLS if it has no SASL), per outcome."""
+    """Counters of login outcomes at one listener. A login is SASL, or TLS at a listener without SASL."""
 
     __slots__ = ("counts",)
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(product(LoginOutcome, (False, True)), 0)
-        """The counts by (outcome, bool); the bool is True for re-authentications (KIP-368)."""
+        """A dict from (outcome, is re-authentication) to the number of logins (KIP-368)."""
 
     def add(self, outcome: LoginOutcome, *, is_again: bool = False) -> None:
-        """Count the outcome of a login or of a session."""
+        """Count one login with this outcome; `is_again` marks a re-authentication."""
         self.counts[outcome, is_again] += 1
 
 
@@ -190,7 +190,7 @@ class ListenerSecurity:
         )
 
     def lifetime_max_ms(self, mechanism: str) -> int:
-        """Return `connections.max.reauth.ms` of a mechanism."""
+        """Return `connections.max.reauth.ms`, the maximum session lifetime in ms, for a mechanism."""
         return self.settings.integer("connections.max.reauth.ms", mechanism)
 
     # --- TLS ---------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class ListenerSecurity:
         return own_certificate(self.tls_settings(settings)) or b""
 
     def _check_successor(self, settings: BrokerSecuritySettings) -> bytes:
-        """Return the new certificate that settings name, in DER, after checking that it may be used now.
+        """Return the certificate (DER) in the settings, after checking that it may replace the present one.
 
         Raises:
             ConfigError: the new certificate has another subject than the present one, or lacks some of its
@@ -281,7 +281,7 @@ class ListenerSecurity:
         """Check settings that a client is about to set for this broker.
 
         Raises:
-            ConfigError: the certificate that they name for this listener cannot be read, or may not replace
+            ConfigError: the certificate in the settings for this listener cannot be read, or may not replace
             the present one.
         """
         config = self._node.cluster.config

@@ -19,13 +19,14 @@ PROPERTY = "-Djava.security.auth.login.config="
 SECTION = "KafkaServer"
 
 _READ = frozenset(("PLAIN", "GSSAPI", "OAUTHBEARER"))
-"""Mechanisms whose entries a broker reads. Users of SCRAM are in the metadata log, as in Apache Kafka."""
+"""The SASL mechanisms whose JAAS entries a broker reads. SCRAM is not among them: its users are in the
+metadata log, as in Apache Kafka."""
 
 _SETTING = "sasl.jaas.config"
 
 
 class LoginListener(Protocol):
-    """The interface of a listener for which a section of a JAAS file is chosen."""
+    """The attributes of a listener by which its section of a JAAS file is found."""
 
     @property
     def name(self) -> str: ...
@@ -84,7 +85,7 @@ def login_settings(
 
 
 def _has_own(listener: str, settings: Mapping[str, str]) -> bool:
-    """Return True if `settings` themselves contain a login module for the listener."""
+    """Return True if `settings` contain a login module for the listener, so that no file is needed."""
     own = f"listener.name.{listener}."
     modules = [name for name in settings if name.endswith(f".{_SETTING}")]
     return any(name.startswith(own) or not name.startswith("listener.name.") for name in modules)

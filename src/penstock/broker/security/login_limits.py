@@ -1,7 +1,7 @@
 """Limits for connections that have not authenticated themselves yet: their number, and their time.
 
-If there are too many, the oldest is closed: connections that never log in do not keep out a client that
-logs in at once.
+If there are too many, the oldest is closed. So connections that never log in do not keep out clients that log
+in quickly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Closable(Protocol):
-    """The interface of a connection for `LoginLimits`."""
+    """The interface of a connection that `LoginLimits` may close."""
 
     def close(self, reason: str) -> None:
         """Close the connection at once."""
@@ -24,7 +24,7 @@ class LoginLimits:
         self._seconds_max = seconds_max
         self._since: dict[Closable, float] = {}
         self.evicted = 0
-        """The number of connections closed because of a limit."""
+        """The number of connections closed because there were too many, or because their time was over."""
 
     def __len__(self) -> int:
         return len(self._since)

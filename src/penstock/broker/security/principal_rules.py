@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"\$(\d+)|\\(.)", re.DOTALL)
 
 
 class PrincipalRule(NamedTuple):
-    """One mapping rule; `pattern` is None for DEFAULT."""
+    """One rule of `ssl.principal.mapping.rules`; `pattern` is None for DEFAULT."""
 
     pattern: re.Pattern[str] | None
     replacement: str
@@ -36,7 +36,7 @@ class PrincipalRule(NamedTuple):
 
 
 def _filled(replacement: str, match: re.Match[str]) -> str:
-    """Return a rule's replacement text with the match's groups inserted.
+    """Return a rule's replacement text with the groups of the match inserted for ``$1`` etc.
 
     As in Java, ``$12`` is group 1 followed by a 2 if there is no group 12.
     """

@@ -1,8 +1,8 @@
 """Security for a test or a laptop, in one argument: ``Broker(security="SASL_SSL")``.
 
-Certificates are made for the run and trusted by its clients only; each user gets its own password. All files
-are in a directory that only this user can read and that is removed with the broker. Needs the extra
-``penstock[security]``.
+Certificates are made for the run, and only its clients trust them. Each Kafka user gets its own password. All
+files are in a directory that only the operating system's user can read, and that is removed with the broker.
+Needs the extra ``penstock[security]``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class SeededCluster(Protocol):
-    """The interface to a cluster's metadata through which users and ACL entries are written."""
+    """The interface of a cluster's metadata through which `Security.seed` writes users and ACL entries."""
 
     @property
     def security(self) -> SecurityImage: ...
@@ -53,7 +53,7 @@ class SeededCluster(Protocol):
 
 
 class SeededNode(Protocol):
-    """The interface to a broker whose users and ACL entries are written."""
+    """The interface of a broker whose users and ACL entries `Security.seed` writes."""
 
     @property
     def cluster(self) -> SeededCluster: ...
@@ -217,7 +217,7 @@ class Security:
 
     @property
     def ca_file(self) -> str:
-        """The file with the authority's certificate, for clients."""
+        """The path of the file with the authority's certificate, which clients need to trust the broker."""
         _ = self.authority
         return str(self.directory / "ca.pem")
 

@@ -33,7 +33,7 @@ ITERATIONS = 4096
 
 
 class TokenCredentials:
-    """The SCRAM credentials of delegation tokens: computed at the first login with a token, then cached."""
+    """SCRAM credentials of delegation tokens, computed at the first login with a token and then cached."""
 
     def __init__(self, secret: Secret, salt_key: bytes) -> None:
         """Prepare an empty cache. Salts are derived from `salt_key`, so each token's salt is constant."""
@@ -74,10 +74,10 @@ def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
 def renewed(
     token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
 ) -> DelegationToken:
-    """Return the token with its expiry `period_ms` from now, or, if that is negative, at the latest allowed.
+    """Return the token with a new expiry: `period_ms` from now; the latest allowed if that is negative.
 
     Raises:
-        KafkaError: the principal may not renew the token (63), or it has expired (66).
+        KafkaError: the principal may not renew the token (63), or the token has expired (66).
     """
     if principal not in (token.owner, *token.renewers):
         raise _not_yours()
@@ -88,10 +88,10 @@ def renewed(
 
 
 def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
-    """Return the token with its expiry `period_ms` from now, or None (to be removed) if that is negative.
+    """Return the token with its expiry `period_ms` from now; None, to remove it, if that is negative.
 
     Raises:
-        KafkaError: the principal may not expire the token (63), or it has expired (66).
+        KafkaError: the principal may not expire the token (63), or the token has expired (66).
     """
     if principal not in (token.owner, *token.renewers):
         raise _not_yours()

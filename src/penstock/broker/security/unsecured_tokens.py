@@ -78,7 +78,7 @@ class UnsecuredRules(NamedTuple):
         return expiry
 
     def _scopes(self, claims: Mapping[str, Any]) -> set[str]:
-        """Return the scopes of a token. As in Apache Kafka, a text is one scope, even with spaces in it."""
+        """Return a token's scopes. As in Apache Kafka, a string is one scope, even with spaces in it."""
         given = claims.get(self.scope_claim, [])
         scopes = [given] if isinstance(given, str) else given
         if not isinstance(scopes, list):

@@ -1,4 +1,4 @@
-"""The users of a listener: PLAIN in its settings, SCRAM and tokens in the metadata log."""
+"""The users of a listener: PLAIN users from its settings, SCRAM and tokens from the metadata."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ListenerUsers:
         return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """Return a credential for an unknown user that looks real, but that no client proof matches."""
+        """Return a credential that looks real but fails every login, to hide that a user is unknown."""
         from penstock.security.unknown_users import fake_credential
 
         shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])

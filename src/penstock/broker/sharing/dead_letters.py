@@ -37,19 +37,20 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures, LimitedLog
 
 ENABLED = "errors.deadletterqueue.group.enable"
-"""The setting of a topic that may have dead letters."""
+"""The topic config that must be `true` for a topic to receive dead letters."""
 
 CREATED_WITH = {ENABLED: "true", "message.timestamp.type": "CreateTime"}
-"""The settings of a dead letter topic that the broker creates."""
+"""The topic configs of a dead letter topic that the broker creates."""
 
 ATTEMPTS = 5
-"""The most attempts to write a batch."""
+"""The maximum number of attempts to write a batch of dead letters."""
 
 BACKOFF_S = 1.0
-"""The seconds before the second attempt; each further wait is twice as long."""
+"""The delay in seconds from the first to the second attempt to write a batch; each further delay is twice
+as long."""
 
 RANGE_BYTES = 300
-"""The approximate memory of a waiting range in bytes."""
+"""The approximate memory, in bytes, of a range of records that waits for its dead letters."""
 
 _AGAIN = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -61,11 +62,11 @@ _AGAIN = (
     ErrorCode.TOPIC_ALREADY_EXISTS,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-"""The errors after which the same batch may be written later."""
+"""The errors of a write after which the same batch of dead letters is written again later."""
 
 
 class DeadLetterSettings(Protocol):
-    """The settings of the broker."""
+    """The interface through which dead letters read the broker's settings."""
 
     def integer(self, name: str) -> int: ...
     def boolean(self, name: str) -> bool: ...
@@ -73,7 +74,7 @@ class DeadLetterSettings(Protocol):
 
 
 class DeadLetterMetadata(Protocol):
-    """The metadata of the broker, as dead letters use them."""
+    """The interface to the cluster's metadata that dead letters need, to find or create their topic."""
 
     @property
     def topics(self) -> Mapping[str, Topic]: ...
@@ -86,7 +87,7 @@ class DeadLetterMetadata(Protocol):
 
 
 class DeadLetterHost(Protocol):
-    """The parts of the broker that dead letters need."""
+    """The interface of the broker that dead letters need."""
 
     @property
     def config(self) -> DeadLetterSettings: ...
@@ -103,7 +104,7 @@ class DeadLetterHost(Protocol):
     @property
     def kept(self) -> KeptState: ...
     def append_at_leader(self, topic: str, index: int, batch: bytes, done: Callable[[int], None]) -> None:
-        """Append a batch at the leader of a partition; `done` is called with 0 once replicas have it."""
+        """Append a batch at a partition's leader; `done` gets 0 once the ISR has it, or an error code."""
 
 
 class DeadLetterQueue:
@@ -127,7 +128,7 @@ class DeadLetterQueue:
         self._archive = archive
         self._waiting: deque[DeadRange] = deque()
         self._batch: DeadBatch | None = None
-        """The batch that is being written, or will be again."""
+        """The batch that is being written, or that waits for its next attempt; None without one."""
         self._attempts = 0
         self._parked: DelayedOperation | None = None
         self._is_sent = False
@@ -135,13 +136,13 @@ class DeadLetterQueue:
 
     @property
     def size_bytes(self) -> int:
-        """Return the approximate memory that waiting ranges and the batch in progress use."""
+        """Return the approximate memory, in bytes, of the waiting ranges and of the batch in progress."""
         batch = self._batch
         size = 0 if batch is None else len(batch.data) + RANGE_BYTES * len(batch.ranges)
         return size + RANGE_BYTES * len(self._waiting)
 
     def add(self, ranges: Sequence[DeadRange]) -> None:
-        """Write dead letters for ranges of records, later."""
+        """Queue ranges of records, whose dead letters are written later."""
         if not self._host.kept.has_room_for(RANGE_BYTES * len(ranges), stays=True):
             self._give_up(ranges, "the broker has no memory for waiting dead letters")
             return
@@ -149,7 +150,7 @@ class DeadLetterQueue:
         self._soon()
 
     def end(self) -> None:
-        """Drop everything, because this broker no longer leads the partition, or the state was reset."""
+        """Drop all dead letters not yet written: this broker lost the leadership, or the state was reset."""
         self._has_ended = True
         self._waiting.clear()
         self._batch = None
@@ -162,7 +163,7 @@ class DeadLetterQueue:
             self._parked = self._host.purgatory.park(Wait((), when), self._go_on)
 
     def _go_on(self) -> None:
-        """Write the next batch, or the one before again."""
+        """Write the next batch of dead letters, or retry the one whose write failed."""
         self._parked = None
         if self._has_ended:
             return
@@ -181,7 +182,7 @@ class DeadLetterQueue:
             self._failed(ErrorCode.UNKNOWN_SERVER_ERROR, "an error in the broker")
 
     def _write(self) -> None:
-        """Send a batch to the leader of its partition.
+        """Append the current or next batch of dead letters at the leader of its dead letter partition.
 
         Raises:
             KafkaError, StorageError, UnpackLimitError: the batch has not been written.
@@ -238,7 +239,7 @@ class DeadLetterQueue:
         return cluster.topic(name)
 
     def _written(self, batch: DeadBatch, code: int) -> None:
-        """Take the result of a write: go on with the next batch, or try again."""
+        """Handle the result of a write: write the next batch, or schedule another attempt."""
         if self._batch is not batch:
             return
         self._is_sent = False
@@ -250,7 +251,7 @@ class DeadLetterQueue:
         self._archive(batch.ranges)
 
     def _failed(self, code: int, why: str) -> None:
-        """Try again later, or give up all dead letters that wait by now."""
+        """Schedule another attempt or, after a final error, archive the records without dead letters."""
         if code in _AGAIN and self._attempts < ATTEMPTS:
             self._soon(BACKOFF_S * 2 ** (self._attempts - 1))
             return

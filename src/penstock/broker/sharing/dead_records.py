@@ -25,13 +25,15 @@ REJECTED = "Offset rejected by client."
 EXCEEDED = "Offset delivery count exceeded the threshold."
 
 BATCH_BYTES, BATCH_RECORDS = 256 << 10, 500
-"""The size in bytes from which a batch of dead letters gets no further record, and its most records."""
+"""The limits of a batch of dead letters: the size in bytes from which no record is added, and the maximum
+number of records."""
 
 READ_BYTES = 64 << 10
 """The most bytes of the log that are read at a time, unless one batch is larger."""
 
 READ_RECORDS = 10_000
-"""The most records that are decoded for one batch of dead letters, unless a batch of the log has more."""
+"""The maximum number of original records that are decoded for one batch of dead letters, unless a batch of
+the log has more."""
 
 DECODED_AT_ONCE = 100
 
@@ -48,21 +50,21 @@ class DeadRange(NamedTuple):
 
 
 class DeadBatch(NamedTuple):
-    """An encoded batch of dead letters, and the ranges of original records that it is about."""
+    """An encoded batch of dead letters, and the ranges of the original records."""
 
     data: bytes
     ranges: list[DeadRange]
 
 
 class Originals(Protocol):
-    """The original records of dead letters."""
+    """The interface of objects that find the original records of dead letters."""
 
     @property
     def is_tired(self) -> bool:
-        """Return True if as much has been read as one batch of dead letters may take."""
+        """Return True if as many records were decoded as one batch of dead letters may take."""
 
     def find(self, offset: int) -> Record | None:
-        """Return a record, or None if it cannot be read. Offsets must ascend from call to call."""
+        """Return the original record at `offset`, or None if it cannot be read. Offsets must ascend."""
 
 
 class NoOriginals:
@@ -71,7 +73,7 @@ class NoOriginals:
     is_tired = False
 
     def find(self, offset: int) -> Record | None:
-        """Return None."""
+        """Return None, because no original record is needed."""
         return None
 
 
@@ -86,7 +88,8 @@ class LoggedOriginals:
         self._max_bytes = max(max_bytes, READ_BYTES)
         self._data = memoryview(b"")
         self._batches: Iterator[tuple[int, int, int]] = iter(())
-        """The batches of `_data` that were not looked at yet: last offset, begin and end."""
+        """The batches of `_data` that `find` has not reached yet, each as last offset, start and end
+        position."""
         self._records: Iterator[Record] = iter(())
         self._last = -1
         """The last offset of the batch that `_records` decodes."""
@@ -94,11 +97,11 @@ class LoggedOriginals:
 
     @property
     def is_tired(self) -> bool:
-        """Return True if as much has been read as one batch of dead letters may take."""
+        """Return True if as many records were decoded as one batch of dead letters may take."""
         return self._decoded >= READ_RECORDS
 
     def find(self, offset: int) -> Record | None:
-        """Return a record, or None if it cannot be read. Offsets must ascend from call to call."""
+        """Return the original record at `offset`, or None if it cannot be read. Offsets must ascend."""
         try:
             if offset > self._last and not self._enter(offset):
                 return None
@@ -113,7 +116,7 @@ class LoggedOriginals:
         return None
 
     def _enter(self, offset: int) -> bool:
-        """Begin to decode the batch with an offset; return False if there is none that may be read.
+        """Begin to decode the log batch that contains `offset`; return False if no such batch can be read.
 
         Raises:
             KafkaError, StorageError, CorruptRecordError: the log cannot be read here.
@@ -163,7 +166,7 @@ def batch_of(
     max_bytes: int,
     now_ms: int,
 ) -> DeadBatch:
-    """Return a batch with the dead letters of the first records of `ranges`, and remove them there.
+    """Return a batch of dead letters for the first records in `ranges`; remove these records from `ranges`.
 
     The batch ends within a range if it is full. A record that is too large for `max_bytes` has neither key
     nor value.

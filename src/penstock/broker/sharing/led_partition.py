@@ -75,7 +75,7 @@ class SharePartitionKey(NamedTuple):
 
 
 class LedPartitionHost(DeadLetterHost, Protocol):
-    """The interface of the broker for a share partition."""
+    """The interface of the broker that `LedPartition` needs."""
 
     @property
     def share_persister(self) -> SharePersister | None: ...
@@ -140,7 +140,7 @@ class LedPartition:
 
     @property
     def may_be_dropped(self) -> bool:
-        """Return True if this object can be dropped: no lock or change is pending, and state is stored."""
+        """Return True if the object may leave memory: its state is stored, no lock or change is pending."""
         share = self.share
         return share is not None and share.written_start >= 0 and not share.is_held()
 
@@ -295,7 +295,7 @@ class LedPartition:
         return count
 
     def acquired(self) -> None:
-        """After an acquisition, store the offsets that were archived as gaps, and set the timer for locks."""
+        """Store the offsets that an acquisition archived as gaps, and set the timer for the new locks."""
         self.store()
 
     def _fire(self, now: float) -> None:
@@ -387,7 +387,7 @@ class LedPartition:
     # --- dead letters ------------------------------------------------------------------------------------
 
     def _write_dead(self, share: SharePartition) -> None:
-        """Write dead letters for the records of `share` that need one by now; later they are archived."""
+        """Queue dead letters for the records of `share` that need one by now, before they are archived."""
         dead = share.take_dead()
         if not dead:
             return

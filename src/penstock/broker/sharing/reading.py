@@ -216,7 +216,7 @@ def take(
 
 
 def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
-    """Append a range to a list; extend the last range instead, if it ends there and is below `batch_size`."""
+    """Append a range, or extend the last one if adjacent, as often delivered, and below `batch_size`."""
     last = ranges[-1] if ranges else None
     if (
         last is not None

@@ -40,14 +40,14 @@ IDLE_S = 300.0
 
 
 class ShareHostSettings(DeadLetterSettings, Protocol):
-    """The settings of the broker that share groups need."""
+    """The interface through which `ShareService` reads the broker's settings."""
 
     def behaves_since(self, *numbers: int) -> bool:
         """Return True if the broker behaves as this release of Kafka or a newer one."""
 
 
 class ShareHostMetadata(DeadLetterMetadata, Protocol):
-    """The interface of the broker's metadata for share groups."""
+    """The interface of the broker's metadata that `ShareService` uses."""
 
     @property
     def features(self) -> Mapping[str, int]: ...
@@ -63,7 +63,7 @@ class ShareHostMetadata(DeadLetterMetadata, Protocol):
 
 
 class ShareHost(LedPartitionHost, Protocol):
-    """The interface of the broker for share groups."""
+    """The interface of the broker that `ShareService` uses."""
 
     @property
     def config(self) -> ShareHostSettings: ...
@@ -197,7 +197,7 @@ class ShareService:
         self._leave(session, partitions)
 
     def _leave(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> list[LedPartition]:
-        """Remove a member from share partitions; return the ones whose state is in memory."""
+        """Remove a member from share partitions; return those of them whose state is in memory."""
         found = []
         for topic_id, index in partitions:
             led = self.partitions.get(SharePartitionKey(session.key.group_id, topic_id, index))

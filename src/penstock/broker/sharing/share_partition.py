@@ -67,7 +67,7 @@ class DeliveryChange:
     def __init__(self, *, is_applied: bool) -> None:
         self.states: list[Stored] = []
         self.dead: list[DeadRange] = []
-        """The records in it that get dead letters."""
+        """The records of this change that get dead letters."""
         self.is_applied = is_applied
         """True if the change has taken effect already, and is kept even if it cannot be stored.
 
@@ -315,7 +315,7 @@ class SharePartition:
         return True
 
     def archive_dead(self, ranges: Iterable[DeadRange]) -> None:
-        """Archive records whose dead letters have been written, or could not be."""
+        """Archive records whose dead letters have been written, or could not be written."""
         change = DeliveryChange(is_applied=True)
         for first, last, _, _ in ranges:
             for run in self.window.cut(first, last):
@@ -409,7 +409,8 @@ class SharePartition:
     def resume_dead(self, settings: SharingSettings) -> None:
         """Let `take_dead` return the records for which an earlier leader was to write dead letters.
 
-        The reason is not stored: records that were delivered less often than allowed were rejected.
+        The reason for a dead letter is not stored: it is `REJECTED` for records delivered less often than the
+        limit, otherwise `EXCEEDED`.
         """
         self._dead += [
             DeadRange(run.first, run.last, run.deliveries, REJECTED if run.deliveries < limit else EXCEEDED)
@@ -430,7 +431,7 @@ class SharePartition:
             change.settled, change.error_code = True, error_code
 
     def _changed(self, change: DeliveryChange) -> bool:
-        """Join runs and advance the start after state changes; return True if records became available."""
+        """Join runs and advance the start after changes; return True if records can be acquired again."""
         freed = False
         for first, last, state, _ in change.states:
             if state is AVAILABLE:
@@ -500,7 +501,7 @@ class _Taking:
             self._window.put(DeliveryRun(self._window.end + 1, self._end, AVAILABLE))
 
     def take(self, first: int, last: int) -> None:
-        """Acquire the free and new records of a batch."""
+        """Acquire those records of a batch that were released or never delivered."""
         for run in self._window.overlapping(first, last):
             if not run.is_free or run.first > self._window.end:
                 continue
@@ -556,14 +557,14 @@ class _Taking:
 
 
 def _note(change: DeliveryChange, run: DeliveryRun, reason: str) -> None:
-    """Add the next state of a run to a change, and the dead letters that it needs for a `reason`."""
+    """Add the next state of a run to a change, and a dead letter with this `reason` if it needs one."""
     change.states.append(Stored(run.first, run.last, run.next_state, run.deliveries))
     if run.next_state is ARCHIVING:
         change.dead.append(DeadRange(run.first, run.last, run.deliveries, reason))
 
 
 def _after(type_: AckType, count: int, settings: SharingSettings) -> RecordState:
-    """Return the next state of a record that was delivered `count` times, after an acknowledgement."""
+    """Return the next state of a record after an acknowledgement; `count` is its number of deliveries."""
     if type_ is AckType.ACCEPT:
         return ACKNOWLEDGED
     if type_ is AckType.RELEASE and count < settings.delivery_count_limit:

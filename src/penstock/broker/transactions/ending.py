@@ -78,7 +78,7 @@ are refused before this lookup.
 
 
 def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
-    """Return True if this is the previous producer id with its last epoch, which led to a new id."""
+    """Return True for the previous producer id with its last epoch, after which a new id was assigned."""
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 

@@ -32,10 +32,10 @@ class Initialization(NamedTuple):
 
 
 class Judgement(Enum):
-    """The result of an InitProducerId request, as `judge_initialization` decides it."""
+    """The result of an InitProducerId request, as `judge_initialization` returns it."""
 
     FENCED = auto()
-    """The producer is not the newest one of its id. The response has PRODUCER_FENCED."""
+    """A newer producer has the same transactional id. The response has PRODUCER_FENCED."""
     WAIT = auto()
     """Markers of the last transaction are still missing. The response has CONCURRENT_TRANSACTIONS."""
     ABORT_FIRST = auto()

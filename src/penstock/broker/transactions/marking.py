@@ -137,7 +137,7 @@ class Marking:
         return min((each.retry_at_s for each in self._retries.values()), default=NEVER)
 
     def advance(self, now: Instant) -> None:
-        """Send markers again whose next attempt is due."""
+        """Send again all markers whose next attempt is due."""
         for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
             del self._retries[transaction.id]
             transaction.retry_at_s = NEVER

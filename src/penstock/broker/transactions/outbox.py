@@ -21,7 +21,7 @@ Ticket = object
 
 
 class ApiOutcome(NamedTuple):
-    """The response to a transaction request of any API, with the error codes of its newest version."""
+    """The response to a transaction request of any API, with the error codes of the API's newest version."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1

@@ -34,7 +34,7 @@ def value_version(feature_level: int) -> int:
 
 
 def transaction_record(transactional_id: str, value: TransactionLogValue | None, version: int) -> KeyAndValue:
-    """Return key and value of a record; `value` None makes a tombstone."""
+    """Return the key and value of a transactional id's record, or of its tombstone if `value` is None."""
     key = KEY_VERSION.to_bytes(2, "big") + TransactionLogKey(transactional_id=transactional_id).encode(
         KEY_VERSION
     )

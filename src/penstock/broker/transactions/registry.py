@@ -70,7 +70,7 @@ class TransactionChange:
 
 
 class TransactionFollower(Protocol):
-    """The interface of an observer of transactions: one sends markers, another keeps timeouts."""
+    """The interface of objects that react to changes of transactions, to send markers or to set timeouts."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
         """React to a transactional id that was read from the log."""
@@ -86,7 +86,7 @@ class TransactionFollower(Protocol):
 
 
 class TransactionRegistry:
-    """The transactional ids in all loaded partitions of `__transaction_state`; `followers` see changes."""
+    """The transactional ids in loaded partitions of `__transaction_state`. `followers` react to changes."""
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
         self.followers: list[TransactionFollower] = []
@@ -214,7 +214,7 @@ class TransactionRegistry:
         self.outbox.stores.append(store)
 
     def stored(self, store: StoreRecord, now: Instant) -> None:
-        """Apply the change of a record that is in the log, and answer its request."""
+        """Apply the change of a record that is in the log, and answer the request that caused the change."""
         found = self._changes.pop(store, None)
         if found is None:
             return  # the partition has been dropped meanwhile
@@ -232,7 +232,7 @@ class TransactionRegistry:
             follower.was_stored(transaction, now)
 
     def not_stored(self, store: StoreRecord, error: ErrorCode, now: Instant) -> None:
-        """Drop the change of a record that could not be written, and answer its request with an error."""
+        """Drop the change of a record that could not be written, and answer the request with an error."""
         found = self._changes.pop(store, None)
         if found is None:
             return
@@ -248,6 +248,6 @@ class TransactionRegistry:
         self.reply(change.ticket, ApiOutcome(_STORE_ERRORS.get(error, error)))
 
     def reply(self, ticket: Ticket | None, outcome: ApiOutcome) -> None:
-        """Answer the request of a ticket, if there is one."""
+        """Put the response to the request `ticket` into the outbox; do nothing if `ticket` is None."""
         if ticket is not None:
             self.outbox.replies.append((ticket, outcome))

@@ -56,7 +56,7 @@ Used for markers, which make all records of a transaction visible.
 
 
 class TransactionHost(Protocol):
-    """The interface of a broker for transactions."""
+    """The interface of a broker that `TransactionService` uses."""
 
     config: BrokerConfig
     cluster: ClusterState
@@ -86,7 +86,7 @@ class Elsewhere(Protocol):
         """Return True if a transaction's outcome is replicated; if not, check its markers again later."""
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a transaction marker at the partition's leader; return NONE when the ISR has the marker."""
+        """Write a transaction marker at a partition's leader; return NONE if the ISR has it, or an error."""
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
         """Return the transaction coordinator of a transactional id, or None if it cannot be reached."""
@@ -112,7 +112,7 @@ class TransactionService:
     """
 
     def __init__(self, node: TransactionHost, elsewhere: Elsewhere | None = None) -> None:
-        """Prepare the service. `elsewhere` are the other nodes, in a cluster of several."""
+        """Prepare the service. `elsewhere` gives access to the other nodes of a cluster, if there are any."""
         config = node.config
         self._node = node
         self._elsewhere = elsewhere
@@ -258,7 +258,7 @@ class TransactionService:
         raises_epoch: bool,
         connection: int = NO_CONNECTION,
     ) -> ApiOutcome:
-        """Handle EndTxn. The markers are written when this returns, unless a partition refuses its marker."""
+        """Handle EndTxn. When the method returns, the markers are written, unless a partition refuses one."""
         return self._ask(
             self.open().end,
             transactional_id,
@@ -358,7 +358,7 @@ class TransactionService:
         is_commit: bool,
         version: int,
     ) -> ErrorCode:
-        """Write a marker to a partition, and wake waiting readers and groups."""
+        """Write a marker to a partition; wake waiting fetches, and apply or drop pending group offsets."""
         try:
             append_marker(
                 partition,

@@ -1,4 +1,7 @@
-"""`__transaction_state`: the topic that stores transactions. A start reads them from it."""
+"""`__transaction_state`, the topic in which the transaction coordinator stores transactions.
+
+The coordinator reads a partition of the topic when the broker starts, or becomes the partition's leader.
+"""
 
 from __future__ import annotations
 

@@ -10,19 +10,20 @@ from penstock.errors import DecodeError
 from penstock.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
 NO_ID = -1
-"""The value of a producer id field if there is no producer id."""
+"""The value of a producer id field without a producer id: -1."""
 NO_EPOCH = -1
-"""The value of an epoch field if there is no epoch."""
+"""The value of a producer epoch field without an epoch: -1."""
 NO_TIME = -1
-"""The value of the start time if no transaction has begun."""
+"""The start time of a transaction that has not begun: -1."""
 EPOCH_MAX = 32767
-"""The highest producer epoch. Only the markers of a producer id's last transaction have it."""
+"""The highest producer epoch. Clients never get it: only the markers of a producer id's last transaction
+have it."""
 LAST_CLIENT_EPOCH = EPOCH_MAX - 1
 """The highest epoch that a client gets. A producer with it can end one more transaction."""
 NEVER = float("inf")
 
 NO_CONNECTION = -1
-"""The connection number if the request's connection is not given."""
+"""The connection number if the caller passes none: -1."""
 
 TopicPartition = tuple[str, int]
 
@@ -95,7 +96,8 @@ class Transaction:
         self.retry_at_s = NEVER
         """The uptime, in seconds, of the next attempt to write markers or to store the transaction's end."""
         self.retry_after_s = 0.0
-        """The delay, in seconds, before the next attempt; it doubles with each failure."""
+        """The delay, in seconds, before the next attempt to write markers or to store the transaction's
+        end; it doubles with each failure."""
         self.newest_connection = NO_CONNECTION
         """The number of the newest connection that has added partitions to the transaction."""
         self.weight = 0

@@ -198,7 +198,7 @@ class AsyncAdmin(HasInstanceId):
         """Return descriptions of topics, in the order given.
 
         Raises:
-            KafkaError: a topic does not exist, or may not be seen.
+            KafkaError: a topic does not exist, or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         wanted = arguments.names(names, "describe_topics()")
@@ -243,10 +243,12 @@ class AsyncAdmin(HasInstanceId):
     async def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """Return one offset per partition: earliest, latest, or first at or after a time (ms or datetime).
+        """Return one offset per partition: the earliest, the latest, or the first at or after a time.
+
+        A time is a datetime, or milliseconds since 1970.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         wanted = arguments.by_partition(questions, "list_offsets()")
@@ -371,7 +373,7 @@ class AsyncAdmin(HasInstanceId):
         """Return descriptions of groups, in the order given.
 
         Raises:
-            KafkaError: a group does not exist (69), or may not be seen.
+            KafkaError: a group does not exist (69), or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         wanted = arguments.names(group_ids, "describe_groups()", "group")
@@ -399,7 +401,7 @@ class AsyncAdmin(HasInstanceId):
         cluster.
 
         Raises:
-            KafkaError: the group may not be read.
+            KafkaError: the client is not authorized for the group.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         wanted = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
@@ -449,7 +451,8 @@ class AsyncAdmin(HasInstanceId):
         """Return descriptions of streams groups, with topologies and tasks, in the order given.
 
         Raises:
-            KafkaError: a group does not exist or is no streams group (69), or may not be seen.
+            KafkaError: a group does not exist or is no streams group (69), or the client is not authorized to
+                describe it.
             UnsupportedVersionError: the cluster has no streams groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -471,7 +474,8 @@ class AsyncAdmin(HasInstanceId):
         """Return descriptions of share groups, in the order given.
 
         Raises:
-            KafkaError: a group does not exist or is no share group (69), or may not be seen.
+            KafkaError: a group does not exist or is no share group (69), or the client is not authorized to
+                describe it.
             UnsupportedVersionError: the cluster has no share groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -485,7 +489,7 @@ class AsyncAdmin(HasInstanceId):
         """Return a share group's start offset and lag in each partition, or in the given ones.
 
         Raises:
-            KafkaError: the group or a topic may not be read.
+            KafkaError: the client is not authorized for the group or a topic.
             UnsupportedVersionError: the cluster has no share groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -550,7 +554,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
         """Return users that have SCRAM credentials, by default all.
 
-        The result maps each user to iterations by mechanism.
+        The result is a dict from user to a dict from SCRAM mechanism to iteration count.
         """
         await self.start()
         return await self._security.users(names)
@@ -595,7 +599,10 @@ class AsyncAdmin(HasInstanceId):
         await self._security.set_quotas(entity, quotas)
 
     async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
+        """Return all quotas that are set: a dict from entity to a dict from quota name to value.
+
+        The entities are those of `set_quotas`.
+        """
         await self.start()
         return await self._security.quotas()
 
@@ -635,7 +642,7 @@ class AsyncAdmin(HasInstanceId):
         """Return descriptions of transactional ids, in the order given.
 
         Raises:
-            KafkaError: an id is not known (105), or may not be seen (53).
+            KafkaError: an id is not known (105), or the client is not authorized to describe it (53).
             UnsupportedVersionError: the coordinator is older than Kafka 3.0.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -670,7 +677,7 @@ class AsyncAdmin(HasInstanceId):
         producer id and epoch that the coordinator has assigned.
 
         Raises:
-            KafkaError: the id may not be used (53), or is refused.
+            KafkaError: the client is not authorized for the id (53), or the coordinator refuses the request.
             RequestTimeoutError: the transaction is not over within ``default.api.timeout.ms``.
             NetworkError: no coordinator answers.
         """
@@ -686,7 +693,8 @@ class AsyncAdmin(HasInstanceId):
 
         Raises:
             ConfigError: the cluster has no such broker.
-            KafkaError: a partition does not exist (3), is not at that broker (6), or may not be read (29).
+            KafkaError: a partition does not exist (3), is not at that broker (6), or the client is not
+                authorized for its topic (29).
             UnsupportedVersionError: a broker is older than Kafka 2.8.
             NetworkError, RequestTimeoutError: a broker does not answer.
         """
@@ -741,7 +749,8 @@ class AsyncAdmin(HasInstanceId):
         """Write an abort marker for a producer's open transaction in one partition.
 
         Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
-        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging_transaction`.
+        coordinator's later markers. If `coordinator_epoch` is -1 (not known), the marker has 0. Raises as
+        `abort_hanging_transaction`.
         """
         await self._transactions.write_abort_marker(
             topic_partition(partition), producer_id, producer_epoch, coordinator_epoch

@@ -45,9 +45,9 @@ class ConfigValue(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource that has settings. A broker's name is its id in digits.
+    """A topic, broker, group or client metrics subscription: a resource that has settings.
 
-    An empty name stands for all brokers.
+    The name of a broker is its id as text; an empty name stands for all brokers.
     """
 
     kind: int
@@ -65,7 +65,7 @@ def resource_of(
     client_metrics: str | None = None,
     group: str | None = None,
 ) -> Resource:
-    """Return the resource that the argument other than None names; all brokers if every argument is None."""
+    """Return the resource named by the one argument that is not None; all brokers if all are None."""
     if group is not None:
         return Resource(GROUP_RESOURCE, group)
     if topic is not None:

@@ -61,7 +61,7 @@ STREAMS_PROTOCOL = "streams"
 """The protocol type of streams groups (KIP-1071)."""
 
 STICKY = "sticky"
-"""The name of the assignor of streams groups, which have no other."""
+"""The name of the assignor that all streams groups use."""
 
 
 class GroupListing(NamedTuple):
@@ -223,10 +223,11 @@ class GroupAdministration:
         api: str,
         explain: Callable[[int, str], Exception],
     ) -> tuple[Any, BrokerNode]:
-        """Return the only group in a response to `api`, a request for one group, and its coordinator.
+        """Check the response to a Describe request for one group; return the group and its coordinator.
 
-        `api` is ShareGroupDescribe or StreamsGroupDescribe. `explain` makes the error to raise from the
-        group's error code. Raises ProtocolViolationError if the response does not have the group.
+        `api` is the name of the request: ShareGroupDescribe or StreamsGroupDescribe. `explain` makes the
+        error to raise from the group's error code. Raises ProtocolViolationError if the response does not
+        have the group.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -238,9 +239,10 @@ class GroupAdministration:
         return group, coordinator
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, BrokerNode]:
-        """Return the only group in a response to `api`, a request for one group, and its coordinator.
+        """Check the response to a Describe request for one group; return the group and its coordinator.
 
-        Raises KafkaError if the group does not exist.
+        `api` is the name of the request. Raises KafkaError if the group does not exist, or has another error
+        code.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -326,7 +328,7 @@ class GroupAdministration:
     ) -> T:
         """Send a request to a group's coordinator, with retries; return what `read` returns for the response.
 
-        `read` gets the response and the coordinator's node id. `what` is the action in error messages.
+        `read` gets the response and the coordinator's node id. `what` describes the action in error messages.
         """
         coordinator = CoordinatorFinder(self._client, group_id)
 

@@ -112,9 +112,10 @@ class SecurityAdministration:
         return await self._asked("deleting entries", request, read)
 
     async def users(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials: a dict from user to iterations by mechanism.
+        """Return users that have SCRAM credentials, as a dict from user to iteration counts.
 
-        If `names` is empty, all users are returned.
+        The iteration counts are a dict from SCRAM mechanism to number. If `names` is empty, all users are
+        returned.
         """
         request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None)
         by_code = {code: name for name, code in MECHANISMS.items()}
@@ -180,7 +181,10 @@ class SecurityAdministration:
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
     async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
+        """Return all quotas that are set: a dict from entity to a dict from quota name to value.
+
+        The entities are those of `set_quotas`.
+        """
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
         def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:

@@ -104,7 +104,7 @@ class ShareGroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Return a share group's start offset and lag in partitions, by default all that it has read."""
+        """Return a share group's start offset and lag in partitions: by default, in all that it has read."""
         topics = None
         if asked is not None:
             topics = [

@@ -46,7 +46,10 @@ replicas (KIP-464)."""
 
 @with_hints("NewTopic")
 class NewTopic(NamedTuple):
-    """A topic to create. -1 stands for the broker's default number, before Kafka 2.4 for 1."""
+    """A topic to create.
+
+    `partitions` or `replication_factor` of -1 stands for the broker's default, and before Kafka 2.4 for 1.
+    """
 
     name: str
     partitions: int = 1
@@ -131,7 +134,7 @@ class TopicAdministration:
                 raise refusal(topic.error_code, repr(topic.name), topic.error_message)
 
     async def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic, so that it has `partitions` partitions in all."""
+        """Add partitions to a topic, so that it has `partitions` partitions in total."""
         client, tries = self._client, count()
         await client.retrying(
             "creating partitions", lambda: self._grow(topic, partitions, grown_is_fine=next(tries) > 0)

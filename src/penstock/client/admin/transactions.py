@@ -52,7 +52,8 @@ DURATION_VERSION, PATTERN_VERSION = 1, 2
 """The first versions of ListTransactions that filter by duration (KIP-994) and by a pattern (KIP-1152)."""
 
 HANGING_AGE_MS = 15 * 60_000.0
-"""The minimum age of a hanging transaction: the default of the broker's ``transaction.max.timeout.ms``."""
+"""The default age in ms from which a transaction counts as hanging. It is the default value of the broker's
+``transaction.max.timeout.ms``."""
 
 
 class TransactionListing(NamedTuple):
@@ -69,8 +70,8 @@ class TransactionDescription(NamedTuple):
 
     transactional_id: str
     state: str
-    """``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``, ``PrepareAbort`` or
-    ``CompleteAbort``."""
+    """The state of the transaction: ``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``,
+    ``PrepareAbort`` or ``CompleteAbort``."""
     producer_id: int
     producer_epoch: int
     timeout_ms: int
@@ -320,7 +321,8 @@ class TransactionAdministration:
         """Write an abort marker for a producer's open transaction in one partition.
 
         Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
-        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging`.
+        coordinator's later markers. If `coordinator_epoch` is -1 (not known), the marker has 0. Raises as
+        `abort_hanging`.
         """
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -352,8 +354,8 @@ class TransactionAdministration:
     ) -> T:
         """Find a transactional id's coordinator, and return what `ask` returns for a connection to it.
 
-        Failed attempts are retried. `ask` gets the connection and the coordinator's node id. `what` is the
-        action in error messages.
+        Failed attempts are retried. `ask` gets the connection and the coordinator's node id. `what` describes
+        the action in error messages.
         """
         client = self._client
 

@@ -18,7 +18,7 @@ from penstock.model import TopicPartition
 
 
 class Claims(NamedTuple):
-    """The partitions that each member has owned so far, and those that several members claim to own."""
+    """The partitions each member owned before the rebalance, and those that several members claim to own."""
 
     owned: dict[str, list[TopicPartition]]
     disputed: set[TopicPartition]
@@ -38,7 +38,7 @@ def balance(
 
 
 class _Balancing:
-    """One run of the balancing algorithm: the assignment so far, and members in order of partition count."""
+    """The state of one run of `balance`: the assignment so far, and members in order of partition count."""
 
     def __init__(
         self,

@@ -24,7 +24,10 @@ class Previous(NamedTuple):
 
 
 class Assignor(ABC):
-    """A strategy to share partitions. All members of a group must have one with the same `name`."""
+    """Base class of strategies that divide partitions among the members of a group.
+
+    All members of a group must have an assignor with the same `name`.
+    """
 
     name: str
     is_cooperative = False

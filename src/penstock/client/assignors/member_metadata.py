@@ -1,7 +1,7 @@
 """The metadata of group members: subscriptions and assignments, exchanged through the coordinator.
 
 The messages are Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3. An
-int16 version precedes each. A reader of a newer version reads the fields that its own version has.
+int16 version precedes each. A reader skips the fields of versions that are newer than its own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ M = TypeVar("M", bound=Message)
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
-"""The version in which subscriptions and assignments are encoded. Members that use an older version ignore
-the fields after those of that version."""
+"""The version in which subscriptions and assignments are encoded. Members that use an older version skip the
+fields that this older version does not have."""
 
 _VERSION = struct.Struct(">h")
 

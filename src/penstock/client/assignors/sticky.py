@@ -60,7 +60,7 @@ class CooperativeStickyAssignor(Assignor):
 
 
 class Told(NamedTuple):
-    """The partitions and generation in a member's metadata.
+    """The partitions that a member reports to own, and their generation, from its metadata.
 
     `generation` is None if the metadata lack it.
     """
@@ -184,7 +184,7 @@ def settle_claims(
 def _outdated(
     told: Mapping[str, Told], generations: Mapping[str, int | None], members: Mapping[str, Subscription]
 ) -> dict[TopicPartition, str]:
-    """Return the last owner of each partition in a generation before the newest one."""
+    """Return a dict from partition to its last owner in a generation before the newest one."""
     newest = max((g for g in generations.values() if g is not None), default=NO_GENERATION)
     newest = max(newest, NO_GENERATION)
     found: dict[TopicPartition, tuple[str, int]] = {}
@@ -205,7 +205,7 @@ def _outdated(
 def _share_equally(
     partition_counts: Mapping[str, int], claims: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Let each member keep partitions up to a fair share; assign the rest to the members with the fewest.
+    """Let each member keep partitions up to a fair share; assign the others to members with the fewest.
 
     Returns the assignment, and a dict from each partition that changes its owner to its new owner.
     """
@@ -216,7 +216,7 @@ def _share_equally(
     released: dict[TopicPartition, str] = {}
     hungry: list[str] = []
     content: list[str] = []
-    """Members with the smaller share, which may get one more partition."""
+    """Members that keep `small` partitions, the fair share rounded down, and may get one more partition."""
     over = 0
     for member, owned in claims.owned.items():
         mine = sorted(set(owned) - claims.disputed, key=lambda p: (p.partition, java_order(p.topic)))
@@ -246,7 +246,7 @@ def _deal(
     content: Sequence[str],
     small: int,
 ) -> dict[TopicPartition, str]:
-    """Assign the remaining partitions to members in turn.
+    """Assign the partitions that no member keeps to the members with too few, in turn.
 
     Returns a dict from each partition that had another owner to its new owner.
     """

@@ -86,7 +86,7 @@ class Admin(Blocking):
     def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
         """Return users that have SCRAM credentials, by default all.
 
-        The result maps each user to iterations by mechanism.
+        The result is a dict from user to a dict from SCRAM mechanism to iteration count.
         """
         return self._run(self._admin.list_users(names))
 
@@ -123,7 +123,10 @@ class Admin(Blocking):
         self._run(self._admin.set_quotas(entity, quotas))
 
     def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: a dict from entity (see `set_quotas`) to values by quota name."""
+        """Return all quotas that are set: a dict from entity to a dict from quota name to value.
+
+        The entities are those of `set_quotas`.
+        """
         return self._run(self._admin.list_quotas())
 
     def create_topic(
@@ -166,7 +169,7 @@ class Admin(Blocking):
         """Return descriptions of topics, in the order given.
 
         Raises:
-            KafkaError: a topic does not exist, or may not be seen.
+            KafkaError: a topic does not exist, or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._admin.describe_topics(names))
@@ -274,10 +277,12 @@ class Admin(Blocking):
     def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """Return one offset per partition: earliest, latest, or first at or after a time (ms or datetime).
+        """Return one offset per partition: the earliest, the latest, or the first at or after a time.
+
+        A time is a datetime, or milliseconds since 1970.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._admin.list_offsets(questions, isolation=isolation))
@@ -295,7 +300,7 @@ class Admin(Blocking):
         """Return descriptions of groups, in the order given.
 
         Raises:
-            KafkaError: a group does not exist (69), or may not be seen.
+            KafkaError: a group does not exist (69), or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         return self._run(self._admin.describe_groups(group_ids))
@@ -320,7 +325,7 @@ class Admin(Blocking):
         cluster.
 
         Raises:
-            KafkaError: the group may not be read.
+            KafkaError: the client is not authorized for the group.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         return self._run(self._admin.list_group_offsets(group_id, partitions))
@@ -365,7 +370,8 @@ class Admin(Blocking):
         """Return descriptions of streams groups, with topologies and tasks, in the order given.
 
         Raises:
-            KafkaError: a group does not exist or is no streams group (69), or may not be seen.
+            KafkaError: a group does not exist or is no streams group (69), or the client is not authorized to
+                describe it.
             UnsupportedVersionError: the cluster has no streams groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -385,7 +391,8 @@ class Admin(Blocking):
         """Return descriptions of share groups, in the order given.
 
         Raises:
-            KafkaError: a group does not exist or is no share group (69), or may not be seen.
+            KafkaError: a group does not exist or is no share group (69), or the client is not authorized to
+                describe it.
             UnsupportedVersionError: the cluster has no share groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -397,7 +404,7 @@ class Admin(Blocking):
         """Return a share group's start offset and lag in each partition, or in the given ones.
 
         Raises:
-            KafkaError: the group or a topic may not be read.
+            KafkaError: the client is not authorized for the group or a topic.
             UnsupportedVersionError: the cluster has no share groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -459,7 +466,7 @@ class Admin(Blocking):
         """Return descriptions of transactional ids, in the order given.
 
         Raises:
-            KafkaError: an id is not known (105), or may not be seen (53).
+            KafkaError: an id is not known (105), or the client is not authorized to describe it (53).
             UnsupportedVersionError: the coordinator is older than Kafka 3.0.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -491,7 +498,7 @@ class Admin(Blocking):
         producer id and epoch that the coordinator has assigned.
 
         Raises:
-            KafkaError: the id may not be used (53), or is refused.
+            KafkaError: the client is not authorized for the id (53), or the coordinator refuses the request.
             RequestTimeoutError: the transaction is not over within ``default.api.timeout.ms``.
             NetworkError: no coordinator answers.
         """
@@ -506,7 +513,8 @@ class Admin(Blocking):
 
         Raises:
             ConfigError: the cluster has no such broker.
-            KafkaError: a partition does not exist (3), is not at that broker (6), or may not be read (29).
+            KafkaError: a partition does not exist (3), is not at that broker (6), or the client is not
+                authorized for its topic (29).
             UnsupportedVersionError: a broker is older than Kafka 2.8.
             NetworkError, RequestTimeoutError: a broker does not answer.
         """
@@ -554,7 +562,8 @@ class Admin(Blocking):
         """Write an abort marker for a producer's open transaction in one partition.
 
         Do not pass a `coordinator_epoch` above the coordinator's real epoch: the partition would refuse the
-        coordinator's later markers. The client sends -1 as 0. Raises as `abort_hanging_transaction`.
+        coordinator's later markers. If `coordinator_epoch` is -1 (not known), the marker has 0. Raises as
+        `abort_hanging_transaction`.
         """
         self._run(self._admin.write_abort_marker(partition, producer_id, producer_epoch, coordinator_epoch))
 

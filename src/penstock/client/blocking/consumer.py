@@ -48,10 +48,8 @@ class Consumer(Blocking, Generic[K, V]):
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        group_id: the group that shares the topics and keeps offsets; without it, the application assigns
-            partitions.
-        auto_offset_reset: where to begin without a committed offset: ``latest`` (the default) or
-            ``earliest``.
+        group_id: the group that shares topics and keeps offsets; without it, partitions are assigned by call.
+        auto_offset_reset: the start without a committed offset: ``latest`` (default) or ``earliest``.
         enable_auto_commit: whether positions are committed in the background; True by default.
         isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
         max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
@@ -147,7 +145,7 @@ class Consumer(Blocking, Generic[K, V]):
         """Return the partition numbers of a topic.
 
         Raises:
-            KafkaError: the topic does not exist, or may not be seen.
+            KafkaError: the topic does not exist, or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._consumer.partitions_for_topic(topic))
@@ -243,11 +241,11 @@ class Consumer(Blocking, Generic[K, V]):
                 return batch
 
     def poll_part(self, timeout_ms: float = 1_000.0) -> FetchedPart | None:
-        """Return record batches of one partition, from one response, as bytes; None after `timeout_ms`.
+        """Return record batches of one partition as bytes, or None if none come within `timeout_ms`.
 
-        The consumer neither decodes nor checks the bytes. They may hold control batches, batches of aborted
-        transactions (the result lists these transactions), and records before the result's `start`. Use this
-        call to copy batches unchanged. Raises as `poll`.
+        The batches are from one Fetch response. The consumer neither decodes nor checks them. They may hold
+        control batches, batches of aborted transactions (the result lists these transactions), and records
+        before the result's `start`. Use this call to copy batches unchanged. Raises as `poll`.
         """
         consumer = self._consumer
         deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
@@ -312,7 +310,7 @@ class Consumer(Blocking, Generic[K, V]):
         """Return the committed offset of each partition, or None where the group has committed none.
 
         Raises:
-            KafkaError: the group may not be read.
+            KafkaError: the client is not authorized for the group.
             ConfigError: no ``group.id``.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -351,7 +349,7 @@ class Consumer(Blocking, Generic[K, V]):
         """Return the first offset of each partition.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._consumer.beginning_offsets(partitions))
@@ -362,7 +360,7 @@ class Consumer(Blocking, Generic[K, V]):
         With ``isolation.level=read_committed``, this is the last stable offset.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._consumer.end_offsets(partitions))
@@ -375,7 +373,7 @@ class Consumer(Blocking, Generic[K, V]):
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return self._run(self._consumer.offsets_for_times(times))

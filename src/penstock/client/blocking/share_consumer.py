@@ -45,8 +45,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more records than
-            requested.
+        share_acquire_mode: ``batch_optimized`` (default), or ``record_limit``: never more than requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
@@ -130,7 +129,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
         Raises:
             ConfigError: a record of the last poll has no acknowledgement (explicit mode); no subscription.
-            KafkaError: the group refuses the member, or a topic may not be read.
+            KafkaError: the group refuses the member, or the client is not authorized for a topic.
             CorruptRecordError: a batch is damaged. Its records are rejected.
             DeserializationError: a deserializer has raised. The error has the record, which is released.
             UnsupportedVersionError: the cluster has no share groups.
@@ -232,7 +231,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
     ) -> None:
         """Acknowledge the offsets from `first` to `last`, both inclusive.
 
-        This consumer must hold the locks of all.
+        This consumer must hold the locks of all these offsets.
 
         Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
         possible this way. Raises as `acknowledge`.

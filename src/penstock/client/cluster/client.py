@@ -67,7 +67,8 @@ address comes soon."""
 DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
-"""Purposes of connections. They are separate, because a fetch that waits would hold up other requests."""
+"""Purposes of connections: `FETCH` for Fetch requests, `MAIN` for most others. They have separate
+connections, because a fetch that waits at the broker would hold up other requests."""
 
 log = logger_named("penstock.client")
 
@@ -81,13 +82,13 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """The versions of group APIs that probes have found, by address, for brokers that lack
-        ApiVersions."""
+        """A dict from the address of a broker without ApiVersions to the versions of its group APIs, which
+        probes have found."""
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
         self._told_by: object = "unknown"
-        """The broker that has answered the last metadata request."""
+        """The address of the broker that has sent the last metadata response, for error messages."""
         self.troubles = Troubles()
         self._pool = ConnectionPool(config, self.dice, self.troubles)
         self.made_at = time.monotonic()
@@ -213,9 +214,9 @@ class AsyncClient:
 
     @property
     def is_reached(self) -> bool:
-        """True if a broker has answered a metadata request.
+        """True if a broker has answered a metadata request, even if the response lists no brokers.
 
-        A new cluster of 0.8 may answer without brokers.
+        A new cluster of Kafka 0.8 may send such a response.
         """
         return self._refreshed_at > float("-inf")
 
@@ -252,12 +253,12 @@ class AsyncClient:
     def insist_on_versions(self) -> None:
         """Ask brokers that seemed to be older than 0.10 again for their API versions.
 
-        See `ConnectionPool.insist_on_versions`.
+        An overloaded broker may have left ApiVersions unanswered. See `ConnectionPool.insist_on_versions`.
         """
         self._pool.insist_on_versions()
 
     def feature_level(self, name: str) -> int:
-        """Return the finalized level of a cluster feature, by connected brokers; 0 if they report none."""
+        """Return the finalized level of a cluster feature, as connected brokers report it, or 0."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
@@ -349,7 +350,7 @@ class AsyncClient:
     async def _any_peer(self, purpose: str) -> Peer:
         """Return an open connection to any broker.
 
-        If there is none, open one, to brokers in the metadata first.
+        If none is open, open one: try the brokers in the metadata before the bootstrap servers.
         """
         known = [node.address for node in self.cluster.nodes.values()]
         live = [peer for address in known if (peer := self._pool.live(address, purpose))]
@@ -503,7 +504,10 @@ class AsyncClient:
         return error_for(topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
 
     async def _with_hint(self, name: str, error: PenstockError) -> PenstockError:
-        """Return the error for an unknown topic with similar names as a hint, and stop using the topic."""
+        """Return the error for an unknown topic, with similar names as a hint.
+
+        Remove the topic from those whose metadata the client refreshes.
+        """
         self._topics.discard(name)
         if not isinstance(error, KafkaError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return error
@@ -529,7 +533,7 @@ class AsyncClient:
 
 
 def _without(where: str, reason: str) -> str:
-    """Return `reason` without the address `where` at its start, since the message has just named it."""
+    """Return `reason` without the address `where` at its start, which the error message has already."""
     return reason.removeprefix(f"{where}: ")
 
 
@@ -552,7 +556,7 @@ class _Request:
 class MetadataRequests:
     """Sends metadata requests, one at a time; topics that are needed meanwhile go into the next one together.
 
-    `ask` sends one, for sorted topic names, or for all topics if None.
+    `ask` sends one request, for sorted topic names, or for all topics if it gets None.
     """
 
     def __init__(self, ask: Callable[[list[str] | None], Awaitable[None]]) -> None:

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
-"""The number of bytes waiting for the kernel above which `is_clogged` becomes True."""
+"""The number of bytes not yet accepted by the kernel above which `is_clogged` becomes True."""
 
 UNSENT_BYTES_LOW = UNSENT_BYTES_MAX // 4
-"""The number of bytes waiting for the kernel below which `is_clogged` becomes False again."""
+"""The number of bytes not yet accepted by the kernel below which `is_clogged` becomes False again."""
 
 HERALD_BYTES = 16 << 10
 """The maximum number of unsent bytes passed to asyncio, which calls `resume_writing` once the kernel has
@@ -71,7 +71,10 @@ class AbandonedError(NetworkError):
 
 
 class _Waiting:
-    """A request in flight: the future of its response, and times in seconds of the loop's clock."""
+    """A request in flight: the future of its response, the time it was sent, and its deadline.
+
+    Times are seconds of the event loop's clock.
+    """
 
     __slots__ = ("deadline", "durations", "future", "sent_at")
 
@@ -126,7 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         """The future of the next frame if that is a raw SASL token, else None."""
         self._timer: asyncio.TimerHandle | None = None
         self._unsent: deque[memoryview] = deque()
-        """The chunks that wait for the kernel, to be sent after those that asyncio has."""
+        """The chunks that the kernel has not accepted, to be sent after those that were passed to asyncio."""
         self._unsent_size = 0
         self.is_clogged = False
         """True if more than `UNSENT_BYTES_MAX` bytes are unsent, so that nothing more should be sent now."""
@@ -152,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """The number of bytes that wait for the kernel, plus one if requests wait for the end of a login."""
+        """The number of bytes that the kernel has not accepted, plus one if requests wait for a login."""
         held = self.session is not None and self.session.is_holding
         in_asyncio = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return held + self._unsent_size + in_asyncio
@@ -270,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
                 future.exception()  # marks it as retrieved: asyncio need not report it
 
     def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
-        """Return the open connection's transport, and its TLS connection or None.
+        """Give up the open connection: return its transport, and its TLS connection or None.
 
         This object is dead afterwards.
 
@@ -416,7 +419,7 @@ class Connection(asyncio.BufferedProtocol):
             self.connection_lost(None)
 
     def _received(self, count: int) -> None:
-        """Process `count` bytes of the stream, which are in the frame buffer."""
+        """Process `count` new bytes of the stream, which are in the frame buffer already."""
         wire = self._wire
         counters = self.counters
         try:
@@ -579,8 +582,8 @@ async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
 async def _resolve(address: Address) -> list[Any]:
     """Return the socket addresses of a host. An IP address needs no look-up, and no thread for it.
 
-    While the interpreter ends, and no thread can be started, the look-up blocks the event loop: a producer
-    that is flushed at the end may have to connect once more.
+    If no thread can be started because the interpreter exits, the look-up blocks the event loop. This lets a
+    producer that is flushed at exit connect once more.
     """
     if not 0 < address.port < 65536:
         raise NetworkError(f"{address}: there is no port {address.port}")

@@ -54,7 +54,7 @@ class Peer:
         self.versions = versions
 
     def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
-        """Send `message` in the highest common version, at most `at_most`; return the response's future.
+        """Send `message` in the highest common version up to `at_most`; return the future of the response.
 
         Raises as `Connection.request`.
         """
@@ -69,7 +69,7 @@ a new client for each read, which would otherwise wait for new memory pages."""
 class ConnectionPool:
     """The connections of a client by address and purpose.
 
-    `random` returns numbers from 0 to 1, by which pauses vary.
+    `random` returns numbers from 0 to 1, which vary the pauses between attempts to connect.
     """
 
     def __init__(self, config: ClientConfig, random: Callable[[], float], troubles: Troubles) -> None:
@@ -94,7 +94,7 @@ class ConnectionPool:
         return [peer.connection for peer in list(self._peers.values())]
 
     def feature_level(self, name: str) -> int:
-        """Return a cluster feature's finalized level by the newest data from connected brokers, or 0."""
+        """Return a cluster feature's finalized level, from the newest data of connected brokers, or 0."""
         newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
         return newest.versions.features.get(name, 0) if newest is not None else 0
 
@@ -269,8 +269,8 @@ class ConnectionPool:
         """Return a new connection outside the pool, with negotiated versions and logged in.
 
         The caller closes the connection. If a login is refused while its secrets are being replaced, the
-        method tries again. A broker that has answered ApiVersions once is never taken for one before 0.10,
-        nor are the other brokers of its cluster.
+        method tries again. Once any broker of the cluster has answered ApiVersions, no broker of it counts as
+        older than 0.10.
 
         Raises:
             NetworkError: the broker cannot be reached.

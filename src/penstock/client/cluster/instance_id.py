@@ -14,7 +14,7 @@ PATIENCE_S = 30.0
 
 
 class HasInstanceId:
-    """The base of the asyncio clients, which may push metrics. It has the call `client_instance_id`."""
+    """Base class of the asyncio clients, which may push metrics: adds the call `client_instance_id`."""
 
     _client: AsyncClient
 

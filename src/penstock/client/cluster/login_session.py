@@ -96,13 +96,13 @@ class LoginSession:
         return self._held is not None
 
     def hold(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
-        """Hold a request back until the login ends; return the future of its response."""
+        """Hold a request back until the re-authentication ends; return the future of its response."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._hold(HeldRequest(message, version, timeout_s, future))
         return future
 
     def hold_unanswered(self, message: Message, version: int) -> None:
-        """Hold a request that has no response back until the login ends."""
+        """Hold back a request that has no response, until the re-authentication ends."""
         self._hold(HeldRequest(message, version, 0.0, None))
 
     def _hold(self, held: HeldRequest) -> None:
@@ -135,7 +135,7 @@ class LoginSession:
                     future.set_exception(error)
 
     def end(self) -> None:
-        """Cancel the next authentication."""
+        """Cancel the scheduled re-authentication."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

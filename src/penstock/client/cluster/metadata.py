@@ -67,7 +67,7 @@ class TopicInfo(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """A topic's newest id, the id before it, and the number of stale responses in a row with that id."""
+    """A topic's newest id, its former id, and the number of stale responses in a row with the former id."""
 
     topic_id: bytes
     former_id: bytes
@@ -125,7 +125,7 @@ class ClusterMetadata:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Return True if a response has the id that a topic had before it was created anew: it is stale."""
+        """Return True if a response is stale: it has the id that the topic had before it was created anew."""
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False

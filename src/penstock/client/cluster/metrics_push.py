@@ -63,7 +63,7 @@ class Connected(Protocol):
 class MetricsPush:
     """Pushes the metrics of one client.
 
-    `snapshot` returns its statistics, `dice` a random number from 0 to 1.
+    `snapshot` returns the client's statistics, `dice` a random number from 0 to 1.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class MetricsPush:
         return uuid_to_text(self._id)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Push for the last time, within `timeout_s` or `LAST_PUSH_S` seconds, if that is less."""
+        """Push for the last time, within `timeout_s` seconds, but at most `LAST_PUSH_S` seconds."""
         end_s = LAST_PUSH_S if timeout_s is None else min(timeout_s, LAST_PUSH_S)
         try:
             async with asyncio.timeout(end_s), self._sending:
@@ -129,7 +129,7 @@ class MetricsPush:
             log.exception("pushing metrics has failed, and ends; the client goes on without")
 
     async def _step(self) -> float:
-        """Ask for a subscription or push; return the seconds until the next step."""
+        """Request a subscription, or push metrics; return the seconds until the next call of this method."""
         peer = self._peer()
         if peer is None:
             return self._interval_s()

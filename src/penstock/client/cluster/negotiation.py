@@ -222,7 +222,7 @@ async def negotiate(
 async def _ask_once_more(
     open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
 ) -> tuple[Connection, NodeVersions] | None:
-    """Ask for the versions again, several times, on new connections; return None without an answer."""
+    """Request the API versions again, several times, on new connections; return None without an answer."""
     for _ in range(ONCE_MORE_TIMES):
         connection = await open_connection()
         try:
@@ -241,7 +241,7 @@ async def _ask_patiently(
     timeout_s: float,
     unstable: bool,
 ) -> NodeVersions | None:
-    """Ask for the versions; return None if the broker leaves that unanswered, but answers another request."""
+    """Request the API versions; return None if the broker answers another request, but not this one."""
     asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)

@@ -28,7 +28,7 @@ HTTP = "speaks HTTP: bootstrap.servers takes the port of a Kafka broker"
 
 
 class Requester(Protocol):
-    """The interface of a connection that the tests for other protocols use."""
+    """The interface of a connection, as this module uses it to detect other protocols."""
 
     def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
         """Send a request, and return the future of its response."""
@@ -67,7 +67,10 @@ async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
 async def explained(
     error: NetworkError, address: Address, security: SecuritySettings | None
 ) -> PenstockError:
-    """Return an error with the protocol of the port, TLS or not, or `error` if that cannot be detected."""
+    """Return an error about a wrong TLS setting if that is the cause of `error`, else return `error`.
+
+    The client's setting is compared with a probe: the peer may use TLS, or Kafka's protocol without TLS.
+    """
     if security is not None and security.uses_tls and await speaks_kafka_plainly(address):
         return AuthenticationError(f"{address} {NO_TLS}")
     if security is not None and not security.uses_tls and await expects_tls(address):

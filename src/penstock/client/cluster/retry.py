@@ -1,9 +1,9 @@
-"""Retries: the reaction to each error, delays, and the failures of this process's clients as progress.
+"""Retries: the reaction to each error, delays, and reports of the failures that clients are retrying.
 
 An incomplete response is a failed attempt like any other: a missing entry must not count as success, or as
-"does not exist". Clients note the failures that they retry (`Troubles`), and do nothing for a request without
-a response: the `Observer`, in another thread, sees that it is still the first in its connection's queue. Only
-`Troubles` reads the clock; the other functions have the time as an argument.
+"does not exist". Clients record the failures that they retry in `Troubles`. An `Observer`, in another thread,
+reads these failures, and detects requests that have no response yet. Only `Troubles` reads the clock; the
+other functions have the time as an argument.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ UNREACHABLE_S = 15.0
 ``reconnect.backoff.max.ms`` apart."""
 
 ENTRIES_MAX = 1_000
-"""The number of entries above which those that have lapsed are dropped: metadata could name new brokers for
-ever."""
+"""The number of failures in `Troubles` above which those that are over are removed: the metadata could have
+new brokers again and again."""
 
 
 class Backoff:
@@ -94,7 +94,7 @@ def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> Pens
 
 
 def left_out(broker: object, what: object, api: str) -> ProtocolViolationError:
-    """Return the exception for an entry that a response leaves out."""
+    """Return the exception for a response that lacks a requested entry, such as a partition."""
     return ProtocolViolationError(f"broker {broker} left {what} out of its answer to {api}")
 
 
@@ -123,7 +123,7 @@ def only(answers: Sequence[T], broker: object, api: str) -> T:
 
 
 class Obstacle(NamedTuple):
-    """A failure or a wait as text, and its beginning in seconds of the monotonic clock."""
+    """A failure or wait of a client as text for a progress message, and its start in monotonic seconds."""
 
     text: str
     since: float
@@ -132,9 +132,9 @@ class Obstacle(NamedTuple):
 
 
 class Troubles:
-    """The failures of one client that will be retried, by broker address or name of the action.
+    """The failures that one client is retrying, by broker address or name of the action.
 
-    Only the client's event loop adds and removes entries.
+    An `Observer` reads them to report progress. Only the client's event loop adds and removes entries.
     """
 
     __slots__ = ("_entries",)
@@ -143,7 +143,7 @@ class Troubles:
         self._entries: dict[str | Address, tuple[float, float, str]] = {}
 
     def note(self, what: str | Address, error: BaseException, valid_s: float = PASSING_S) -> None:
-        """Note that `what` has failed with `error`. The entry lapses after `valid_s` seconds.
+        """Record that `what` has failed with `error`. The failure counts as over after `valid_s` seconds.
 
         `what` is a broker's address, or the name of an action.
         """
@@ -169,7 +169,7 @@ class Troubles:
 
 
 class ObservedConnection(Protocol):
-    """The parts of a connection that an observer reads from another thread."""
+    """The interface of a connection that an `Observer` reads from another thread."""
 
     @property
     def address(self) -> object:
@@ -182,7 +182,7 @@ class ObservedConnection(Protocol):
 
 
 class ObservedClient(Protocol):
-    """The parts of a client that an observer reads from another thread."""
+    """The interface of a client that an `Observer` reads from another thread."""
 
     troubles: Troubles
 
@@ -199,12 +199,15 @@ _clients: weakref.WeakSet[ObservedClient] = weakref.WeakSet()
 
 
 def register(client: ObservedClient) -> None:
-    """Let observers see `client` as long as it exists."""
+    """Include `client` in the clients that every `Observer` checks, as long as `client` exists."""
     _clients.add(client)
 
 
 class Observer:
-    """Looks at all clients of the process at intervals, from one thread."""
+    """Finds out what the clients of this process wait for, so that a program can report it.
+
+    One thread calls `look` at intervals.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, float] = {}

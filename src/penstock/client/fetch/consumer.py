@@ -58,7 +58,8 @@ BREATH_S = 0.02
 
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
-"""Methods that are called for each record or poll, and only by the consumer classes themselves."""
+"""Methods that `with_hints` does not wrap, because they are called for each record or poll, and only by the
+consumer classes themselves."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """The size in bytes from which fetched records are decoded in another thread. The first fetched records
@@ -85,10 +86,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        group_id: the group that shares the topics and keeps offsets; without it, the application assigns
-            partitions.
-        auto_offset_reset: where to begin without a committed offset: ``latest`` (the default) or
-            ``earliest``.
+        group_id: the group that shares topics and keeps offsets; without it, partitions are assigned by call.
+        auto_offset_reset: the start without a committed offset: ``latest`` (default) or ``earliest``.
         enable_auto_commit: whether positions are committed in the background; True by default.
         isolation_level: ``read_uncommitted`` (the default) or ``read_committed``.
         max_poll_records, max_poll_interval_ms, session_timeout_ms: 500; 300,000; 45,000.
@@ -175,7 +174,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._group is not None
 
     async def begin_leaving(self, has_failed: bool = False) -> None:
-        """Commit if commits are automatic. `notice` then returns the callbacks that are still due.
+        """Commit if commits are automatic. After that, `notice` returns callbacks that are still due.
 
         If the application `has_failed`, positions are first set back before the records that were returned
         last.
@@ -288,7 +287,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._fetched.consumed()
 
     def progress(self) -> object:
-        """Return a value that changes with each call that returns records to the application."""
+        """Return a value that changes with each call that returns records to the application.
+
+        The group compares it with an earlier value to detect that the application takes records.
+        """
         return self._fetched.progress()
 
     def wake_up(self) -> None:
@@ -658,7 +660,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         """Return the partition numbers of a topic.
 
         Raises:
-            KafkaError: the topic does not exist, or may not be seen.
+            KafkaError: the topic does not exist, or the client is not authorized to describe it.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         name = topic_name(topic)
@@ -671,7 +673,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         """Return the first offset of each partition.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         return await fetch_known_offsets(
@@ -684,7 +686,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         With ``isolation.level=read_committed``, this is the last stable offset.
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         isolation = self.config.isolation_level
@@ -700,7 +702,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition does not exist, or the client is not authorized for its topic.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         questions = by_partition(times, "offsets_for_times()")
@@ -710,7 +712,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the offset for a marker such as `COMMITTED` in each partition, and store topic ids."""
+        """Return each partition's offset for a marker such as `COMMITTED`, and store topic ids."""
         client = self._client
         if marker != COMMITTED:
             topics = {tp.topic for tp in unknown}
@@ -762,7 +764,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         """Return the committed offset of each partition, or None where the group has committed none.
 
         Raises:
-            KafkaError: the group may not be read.
+            KafkaError: the client is not authorized for the group.
             ConfigError: no ``group.id``.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """

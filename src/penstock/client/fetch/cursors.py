@@ -39,8 +39,8 @@ longer than a broker's session (9 s by default), after whose end the leader does
 more."""
 
 BEHIND_S = 1.0
-"""The time in seconds for which a follower may lack records of a range, before the leader is used: twice the
-longest wait of a follower's fetch."""
+"""The time in seconds for which a follower may lack records that the cursor must read, before the leader is
+used instead: twice the longest wait of a follower's fetch."""
 
 log = logger_named("penstock.client")
 
@@ -93,10 +93,10 @@ class Cursor:
         """The maximum size in bytes of this partition in a response. It grows if a broker before 0.10.1 cuts
         off the first batch."""
         self.record_bytes = 0.0
-        """The average size in bytes of a record in the log, by the last response; 0 before the first."""
+        """The average size in bytes of a record in the log, from the last response; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        """High watermark, last stable offset and log start offset of the partition, by the last response; -1
-        before the first."""
+        """High watermark, last stable offset and log start offset of the partition, from the last Fetch
+        response; -1 before the first."""
         self.is_stopped = False
         """True if an error has ended this cursor. The code that gets the error then starts another cursor, or
         none."""
@@ -110,11 +110,13 @@ class Cursor:
         any. Failures to reach the broker do not count."""
         self.tries = 0
         self.empties = 0
-        """The number of responses in a row without records, although the log has more after `offset`."""
+        """The number of responses in a row without records, although the log has records at or after
+        `offset`."""
         self.replica = NO_NODE
         """The replica to fetch from, which the leader has named (KIP-392); -1 to fetch from the leader."""
         self.replica_until = self.leader_until = 0.0
-        """The monotonic times until which `replica` is used, and until which only the leader is used."""
+        """The monotonic times until which `replica` is used (`replica_until`), and until which only the
+        leader is used (`leader_until`)."""
         self.may_have_gaps: bool | None = None
         """True if compaction may have removed all records up to the log's end; None before that is known."""
 
@@ -238,7 +240,7 @@ class ReadReplicas:
         return self._rack
 
     def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
-        """Note the replica that a response names (`preferred`), if any; return True if it will be used.
+        """Record the replica that a response names (`preferred`), if any; return True if it will be used.
 
         If a node names itself, or a node that the metadata do not have, the cursor stays with its leader for
         a while.
@@ -253,7 +255,7 @@ class ReadReplicas:
         return True
 
     def failed(self, cursor: Cursor, node: int, now: float) -> bool:
-        """Note that reading from `node` has failed; return True if `node` was a follower of the partition."""
+        """Record that reading from `node` has failed; return True if `node` was the follower in use."""
         if cursor.replica != node or node == NO_NODE:
             return False
         log.debug("%s is read from its leader again: broker %d has failed", cursor.tp, node)
@@ -294,7 +296,7 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """Return the highest Fetch version for these topics, or None for no limit.
+    """Return the highest Fetch version that can request these topics, or None for no limit.
 
     Versions from 13 on name topics by ids only, and a topic may have no id.
     """
@@ -305,7 +307,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
 def fetch_answers(
     answer: FetchResponse, cluster: ClusterMetadata
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yield the partitions of a response. Topics whose id is not in the metadata are left out."""
+    """Yield each partition in a Fetch response, without topics whose id is not in the metadata."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)
         if name is not None:

@@ -100,7 +100,7 @@ class FetchedRecords(Generic[K, V]):
         return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
     def assign(self, partitions: Iterable[TopicPartition], start: int) -> None:
-        """Read these partitions and no others, new ones from `start` on; the others keep their positions."""
+        """Read exactly these partitions: new ones from `start` on, earlier ones from their positions."""
         positions = {tp: self.positions.get(tp, start) for tp in partitions}
         self.forget(self.positions.keys() - positions.keys())
         self.positions = positions
@@ -128,7 +128,7 @@ class FetchedRecords(Generic[K, V]):
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `marker`, such as `EARLIEST`, by the offsets looked up for it, unless a seek intervened."""
+        """Replace the marker, such as `EARLIEST`, with the offsets found for it, except after a seek."""
         with self.position_lock:
             for tp, offset in offsets.items():
                 if self.positions.get(tp) == marker:
@@ -156,7 +156,10 @@ class FetchedRecords(Generic[K, V]):
         }
 
     def progress(self) -> object:
-        """Return a value that changes with each call that returns records to the application."""
+        """Return a value that changes with each call that returns records to the application.
+
+        The group compares it with an earlier value to detect that the application takes records.
+        """
         reading = self._reading
         return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
@@ -370,7 +373,7 @@ class FetchedRecords(Generic[K, V]):
         self._reset(tp, error)
 
     def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
-        """Replace an invalid position by the one that ``auto.offset.reset`` chooses.
+        """Replace an invalid position with the position that ``auto.offset.reset`` chooses.
 
         Raises KafkaError for ``auto.offset.reset=none``.
         """

@@ -43,7 +43,8 @@ AGAIN_AFTER_S = 1.0
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
-"""The number of empty responses in a row, although the log has more, that lead to a check for compaction."""
+"""The number of responses in a row without records, although the log has more records, that lead to a check
+for compaction."""
 
 OFFSET_MAX = 2**63 - 1
 
@@ -60,7 +61,8 @@ PARKED_AFTER_S = 0.02
 """The time in seconds after which a fetch without a response is taken to wait at the broker for records."""
 
 BEYOND_END_PATIENCE_S = 5.0
-"""The time in seconds that a new leader has to get the records that the old one has returned."""
+"""The time in seconds for which a cursor that must read beyond the end of the log is retried: a new leader
+may still lack records that the old one has returned. After that, the cursor ends with an error."""
 
 SIZE_MAX_LIMIT = 1 << 30
 
@@ -314,7 +316,7 @@ class Fetcher:
         self._failed([cursor], error_for(code, what), node_id)
 
     def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
-        """Delay the next request to a broker that has sent no records, and has not waited for any."""
+        """Delay the next request to a broker that has answered early, without any records."""
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:

@@ -48,13 +48,14 @@ async def fetch_offsets(
     isolation: str = "read_uncommitted",
     timeout_ms: float | None = None,
 ) -> Answers:
-    """Return one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or by time in milliseconds.
+    """Look up one offset per partition, for a time or for `EARLIEST`, `LATEST` or `MAX_TIMESTAMP`.
 
-    The answer for a time is None if no record is at or after it. With ``read_committed``, the latest offset
-    is the last stable offset: where the first open transaction begins.
+    A time is in milliseconds since 1970. Its offset is that of the first record at or after the time, or None
+    without one. With ``read_committed``, the latest offset is the last stable offset: where the first open
+    transaction begins.
 
     Raises:
-        KafkaError: a topic or partition does not exist, or may not be read.
+        KafkaError: a topic or partition does not exist, or the client is not authorized for it.
         ConfigError: a topic has no such partition.
         UnsupportedVersionError: the broker is too old for times.
         NetworkError, RequestTimeoutError: no answer within `timeout_ms` (default ``default.api.timeout.ms``).
@@ -82,7 +83,7 @@ async def fetch_offsets(
 
 
 def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
-    """Raise the first error that is not retriable; if there is none, raise the first error."""
+    """Raise the first error in `outcomes` that is not retriable, else the first error, if there is any."""
     errors = [error for error in outcomes if error is not None]
     fatal = [e for e in errors if not isinstance(e, KafkaError) or not e.retriable]
     for error in [*fatal, *errors]:
@@ -147,7 +148,7 @@ async def fetch_known_offsets(
     *,
     isolation: str = "read_uncommitted",
 ) -> dict[TopicPartition, int]:
-    """Return one offset per partition. `question` is `EARLIEST` or `LATEST`, for which there is always one.
+    """Return the `EARLIEST` or `LATEST` offset of each partition, as `question` says. Both always exist.
 
     Raises as `fetch_offsets`.
     """
@@ -169,7 +170,7 @@ def list_offsets(
 ) -> Answers:
     """Return offsets as `fetch_offsets` does, from blocking code, on a new connection.
 
-    `Admin.list_offsets` keeps its connection.
+    For repeated look-ups use `Admin.list_offsets`, which keeps its connection open.
     """
     from penstock.client.background_loop import run
     from penstock.client.config import ClientConfig

@@ -170,7 +170,9 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Return the parts fetched since the last call, each with records of one partition; wait for one.
+        """Return the parts fetched since the last call, or wait for the next part.
+
+        A part has records of one partition.
 
         Returns an empty list at the end of the ranges.
 

@@ -1,7 +1,7 @@
 """Decodes fetched records for the application: as records, or as Arrow batches.
 
-Objects of both classes have the offset after the last record that they have returned, so that one of the
-other class can continue there.
+`RowReading` and `ColumnReading` both have the offset after the last record that they have returned. The
+application may switch between records and Arrow batches at that offset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sans-I/O core of a consumer group member by KIP-848, where the broker assigns partitions.
+"""The sans-I/O core of a KIP-848 consumer group member, whose partitions the broker assigns.
 
 A member joins with epoch 0 under an id that it has made. Responses to its heartbeats have its epoch, and its
 assignment if that has changed. Partitions that are not in the new assignment are revoked first, at the
@@ -45,14 +45,14 @@ from penstock.protocol.messages.consumer_group_heartbeat_request import Consumer
 from penstock.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 FIRST_INTERVAL_MS = 5_000.0
-"""The heartbeat interval if the broker gives none: Apache Kafka's default."""
+"""The heartbeat interval in milliseconds if the broker gives none: Apache Kafka's default."""
 
 INTERVAL_MIN_MS = 10.0
-"""The least heartbeat interval, even if a broker asks for a smaller one."""
+"""The minimum heartbeat interval in milliseconds, even if a broker requests a smaller one."""
 
 RELEASE_PATIENCE_MS = 60_000.0
-"""The time that a static member waits for the end of the session of another member with its instance id. It
-is the default of ``group.consumer.max.session.timeout.ms``."""
+"""The time in milliseconds that a static member waits for the end of the session of another member with its
+instance id. It is the default of ``group.consumer.max.session.timeout.ms``."""
 
 GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
 """Error codes after which the member loses its partitions and joins again: the coordinator does not have the
@@ -82,7 +82,7 @@ class ConsumerMembership:
         """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error code for commits after the membership was lost, as the coordinator gave it."""
+        """The error code that commits raise after the member has lost its membership."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
         """A function that returns the name of a node for error messages."""
         self._make_id = make_id
@@ -194,11 +194,11 @@ class ConsumerMembership:
         self.advance(now)
 
     def next_change(self) -> AssignmentChange | None:
-        """Return the next change to notify the application of, or None; the same one until `confirm`.
+        """Return the next change to notify the application of, or None; repeat it until `confirm`.
 
-        New partitions are held back until the coordinator has answered the last heartbeat that listed
-        partitions, since the list lacks them: if the assignment shrinks meanwhile, the coordinator would
-        assign them to other members at once.
+        New partitions are held back while a heartbeat that lists the member's partitions awaits its response.
+        This list lacks the new partitions: if the assignment shrinks meanwhile, the coordinator would assign
+        them to other members at once.
         """
         change = self._ownership.next_change(self._to_revoke())
         if (
@@ -238,7 +238,7 @@ class ConsumerMembership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """Return the partitions that the application must give up before it gets any new ones."""
+        """Return the partitions that must be revoked before the application gets any new partitions."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -248,7 +248,7 @@ class ConsumerMembership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Process fresh metadata. Only the time advances, because the broker assigns the partitions."""
+        """Send requests that are due; ignore fresh metadata, because the broker assigns the partitions."""
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
@@ -306,7 +306,7 @@ class ConsumerMembership:
         return min(times)
 
     def advance(self, now: float) -> None:
-        """Send the requests that are due by `now`."""
+        """Put the requests that are due at the time `now` into the outbox."""
         if self.phase is Phase.OUT:
             return
         if self._is_leaving and not self.owned:

@@ -1,4 +1,4 @@
-"""The coordinator of a group: finds it, and fits requests to the API versions of its broker."""
+"""Finds the coordinator of a group, and adapts requests to the API versions of that broker."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ class CoordinatorFinder:
         return self.node
 
     async def _any_node(self, peer: Peer) -> int:
-        """Return the node id of `peer`: with Kafka 0.8.1 every broker stores offsets, in ZooKeeper."""
+        """Return the node id of `peer` as that of the coordinator.
+
+        Every broker of Kafka 0.8.1 stores offsets, in ZooKeeper, and none coordinates groups.
+        """
         nodes = self._client.cluster.nodes
         if not nodes:
             # A broker of 0.8 names none before there is a topic.

@@ -25,7 +25,10 @@ class Leadership:
         return {topic for member in self.members.values() for topic in member.topics}
 
     def update_counts(self, counts: Mapping[str, int]) -> bool:
-        """Return True if partition counts differ from those of the last assignment: a rebalance is needed."""
+        """Return True if partition counts differ from those of the last assignment: a rebalance is needed.
+
+        If the leader has no counts yet, store these counts and return False.
+        """
         if self.counts is None:
             self.counts = dict(counts)
             return False
@@ -33,6 +36,6 @@ class Leadership:
         return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
 
     def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the assignment by `assignor` of the topics that exist. Raises the errors of `assignor`."""
+        """Return the assignment that `assignor` computes for the existing topics. Raises its errors."""
         self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
         return assignor.assign(present, self.members)

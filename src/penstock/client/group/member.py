@@ -64,7 +64,7 @@ class MembershipDriver(Generic[M]):
         self._is_alive = is_alive
         """A function that returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
-        """A function that returns the topics that match the client's pattern, by fresh metadata; None without
+        """A function that returns the topics in fresh metadata that match the client's pattern; None without
         such a pattern."""
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}

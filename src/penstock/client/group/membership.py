@@ -1,4 +1,4 @@
-"""The sans-I/O core of a member by the classic protocol: decides what to ask the coordinator.
+"""The sans-I/O core of a classic group member: decides which requests to send to the coordinator.
 
 The driver takes requests from `outbox`, passes every outcome to `answered` once, calls `advance` at
 `wake_at`, and calls `next_change` for changes to notify the application of. Clocks, sockets and random
@@ -84,7 +84,7 @@ class Membership:
         """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error code for commits after the membership was lost, as the coordinator gave it."""
+        """The error code that commits raise after the member has lost its membership."""
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._is_cooperative = all(assignor.is_cooperative for assignor in assignors)
         self._in_flight = InFlight()
@@ -180,7 +180,7 @@ class Membership:
         self.advance(now)
 
     def next_change(self) -> AssignmentChange | None:
-        """Return the next change to notify the application of, or None; the same one until `confirm`."""
+        """Return the next change to notify the application of, or None; repeat it until `confirm`."""
         return self._ownership.next_change(self._to_revoke())
 
     def confirm(self, change: AssignmentChange, now: float) -> None:
@@ -205,7 +205,7 @@ class Membership:
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """Return the partitions that the application must give up before it gets any new ones."""
+        """Return the partitions that must be revoked before the application gets any new partitions."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -283,7 +283,7 @@ class Membership:
         return min(times)
 
     def advance(self, now: float) -> None:
-        """Send the requests that are due by `now`."""
+        """Put the requests that are due at the time `now` into the outbox."""
         if self._is_leaving and self.phase is not Phase.OUT:
             if not self.owned and not self._ownership.is_lost:
                 self._go("the consumer is closed or unsubscribed", now)

@@ -194,7 +194,7 @@ class GroupOffsets:
         repeated once the member has the newer epoch.
 
         Raises:
-            KafkaError: the group or a topic may not be read.
+            KafkaError: the client is not authorized for the group or a topic.
             UnsupportedVersionError: all partitions were requested from a broker before 0.10.2.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """

@@ -31,7 +31,7 @@ class Ownership:
         """True if partitions were revoked before `granted`, so that another rebalance is due."""
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take a new assignment, of which the application must be notified."""
+        """Store a new assignment, of which the application has to be notified next."""
         self.granted = frozenset(partitions)
 
     def withdraw_grant(self) -> None:
@@ -88,8 +88,8 @@ class Ownership:
 class AssignmentTarget:
     """A member's assignment by topic id, and the topic ids of its application's partitions (KIP-848).
 
-    The application has partitions by name. If a topic was deleted and created anew, with another id, the
-    member gets the new topic's partitions only after the old ones have been revoked.
+    The application identifies its partitions by topic name. If a topic was deleted and created anew, with
+    another id, the member gets the new topic's partitions only after the old ones have been revoked.
     """
 
     def __init__(self) -> None:
@@ -150,5 +150,5 @@ class AssignmentTarget:
         self._owned_ids = {name: self._owned_ids.get(name) or ids[name] for name in topics}
 
     def owned_by_id(self, owned: Iterable[TopicPartition]) -> list[tuple[bytes, int]]:
-        """Return the partitions that the application has as pairs of topic id and number."""
+        """Return the application's partitions, each as a pair of topic id and partition number."""
         return [(self._owned_ids[tp.topic], tp.partition) for tp in owned]

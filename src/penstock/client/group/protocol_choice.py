@@ -77,7 +77,7 @@ class ProtocolChoice:
 
 
 def has_consumer_groups(versions: NodeVersions) -> bool:
-    """Return True if a broker has consumer groups by KIP-848, and its cluster has enabled them."""
+    """Return True if a broker supports KIP-848 consumer groups, and its cluster has enabled them."""
     return (
         versions.highest(ApiKey.CONSUMER_GROUP_HEARTBEAT) >= CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE
         and versions.features.get(GROUP_FEATURE, 0) >= 1

@@ -131,7 +131,7 @@ def sync_request(
     protocol_name: str,
     assignments: Mapping[str, Sequence[TopicPartition]],
 ) -> SyncGroupRequest:
-    """Return a SyncGroup request. The leader passes the `assignments` of all members, the others none."""
+    """Return a SyncGroup request. The leader passes the `assignments` of all members, other members none."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -199,7 +199,7 @@ class WantedTopics(NamedTuple):
 class Heartbeats:
     """Makes the heartbeat requests of one consumer group member (KIP-848).
 
-    A null field means "unchanged", so that most heartbeats are short. All fields are set in the first
+    A null field means "unchanged", so most heartbeats have few fields. All fields are set in the first
     heartbeat, and in the next one after a heartbeat without a response.
     """
 
@@ -228,7 +228,7 @@ class Heartbeats:
         """Return the next heartbeat. `owned` are partitions by topic id; a member that joins owns none.
 
         The heartbeat lists `owned` if `lists_owned` is True, or if all fields are set. For the coordinator
-        the list is complete: it assigns a revoked partition that is not listed to another member.
+        the list is complete: a revoked partition that is missing in the list goes to another member.
         """
         settings = self._settings
         is_full = self._sent is None or epoch == JOIN_EPOCH

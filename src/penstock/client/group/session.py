@@ -207,7 +207,7 @@ class GroupSession:
     async def _prepare(
         self, member: MembershipDriver[StateMachine], change: AssignmentChange
     ) -> Callback | None:
-        """Do what must precede the callback of a change; return the callback, or None if there is none.
+        """Prepare a change of partitions; return the application's callback for it, or None without one.
 
         Before a revocation, offsets are committed. After an assignment, the consumer begins to read.
         """
@@ -409,7 +409,7 @@ class GroupSession:
         self._sought[tp] = object()
 
     def _identify(self, before: MemberIdentity | None, partitions: set[TopicPartition]) -> MemberIdentity:
-        """Return the identity for committing `partitions`, or raise KafkaError if the member may not.
+        """Return the member identity for a commit of `partitions`; raise KafkaError if it must not commit.
 
         If there was a rebalance since the identity `before`, the member must have kept all these partitions.
         """
@@ -427,7 +427,7 @@ class GroupSession:
         return identity
 
     def _identify_reader(self) -> MemberIdentity:
-        """Return the identity for reading committed offsets: the member's with KIP-848, else none."""
+        """Return the member identity for reading committed offsets with KIP-848, else an empty identity."""
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.reads_as_member or not membership.is_member:
             return MemberIdentity()
@@ -499,7 +499,10 @@ class GroupSession:
     # -- the end
 
     async def begin_leaving(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit `offsets` if commits are automatic, and begin to leave; `next_notice` has the callbacks."""
+        """Commit `offsets` if commits are automatic, and begin to leave the group.
+
+        After that, `next_notice` returns the callbacks.
+        """
         if self._commit_timer is not None:
             self._commit_timer.cancel()
             self._commit_timer = None

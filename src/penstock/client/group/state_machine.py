@@ -70,7 +70,7 @@ class Driven(Protocol):
         """Act on a request's response, or on its error if it has failed."""
 
     def advance(self, now: float) -> None:
-        """Queue the requests that are due by `now`."""
+        """Put the requests that are due at the time `now` into the outbox."""
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
         """Set the topics to subscribe to."""

@@ -13,7 +13,7 @@ JOIN_SLACK_MS = 5_000
 timeout."""
 
 FALLBACK_SESSION_TIMEOUT_MS = 30_000
-"""The longest session timeout that brokers before 0.10.1 allow by default."""
+"""The longest session timeout in milliseconds that brokers before 0.10.1 allow by default."""
 
 
 class Timeouts:
@@ -112,7 +112,7 @@ class Attempts:
         self.tries += 1
 
     def refused(self, now: float) -> float:
-        """Count a refusal; return the time in milliseconds since the first of these refusals in a row."""
+        """Count a refusal; return the milliseconds since the first refusal of the current series."""
         if not self.refusals:
             self._refused_since = now
         self.refusals += 1

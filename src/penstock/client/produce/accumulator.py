@@ -117,7 +117,7 @@ class Accumulator:
         return bool(self.memory.used * 4 <= self.memory.limit * 3)
 
     def unsettled(self) -> list[DeliveryOutcome]:
-        """Return the outcomes of batches that are neither acknowledged nor failed."""
+        """Return the `DeliveryOutcome` of each batch that is neither acknowledged nor failed."""
         with self._lock:
             return list(self._unsettled)
 
@@ -437,7 +437,7 @@ class Accumulator:
     def set_owner(self, owner: ProducerId) -> None:
         """Continue with a producer id, or a new epoch of it.
 
-        Partitions with a gap begin again at sequence 0.
+        Partitions with a gap in their sequence numbers begin again at 0.
         """
         with self._lock:
             self.owner = owner

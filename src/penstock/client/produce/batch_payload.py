@@ -64,7 +64,7 @@ def rows_of(batch: ProducerBatch) -> list[Row]:
 
 
 def row_size(row: Row) -> int:
-    """Return the maximum size in bytes of a record within a batch."""
+    """Return an upper limit for the encoded size of one record in a batch, in bytes."""
     return record_size_max(row[0], row[1], row[2])
 
 

@@ -57,7 +57,8 @@ attributes.
 The estimate of the number of batches includes it, so that no batch is left with a few rows."""
 
 SPREAD_ROWS_MIN = 1_000
-"""Up to this number of rows, rows without a key go to as few partitions as batches need; above it, to all."""
+"""The number of rows up to which rows without a key go to only as many partitions as they fill batches. The
+rows of larger chunks go to all partitions."""
 
 
 class ColumnEncoder:

@@ -146,7 +146,7 @@ class DeliveryOutcome:
 
 
 class PlainPlace:
-    """The base of `Delivery` if none is compiled: a batch's outcome, and a record's index in the batch."""
+    """The base of `Delivery` without compiled code: a batch's outcome, and a record's index in the batch."""
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 

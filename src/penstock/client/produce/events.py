@@ -23,7 +23,9 @@ def record_of(
     key_mapper: KeyMapper | None,
     event_format: FormatName,
 ) -> tuple[Any, Any, Sequence[Header]]:
-    """Return key, value and headers of the record that carries `event`, by `penstock.cloudevents.to_record`.
+    """Return key, value and headers of the record that carries `event`.
+
+    `penstock.cloudevents.to_record` converts the event.
 
     Raises:
         ConfigError: `value` is given as well, or `event` is not a CloudEvent.

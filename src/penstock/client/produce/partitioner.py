@@ -49,8 +49,8 @@ def plain_fnv1a(data: bytes) -> int:
 
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
-"""The hash function FNV-1a (above: MurmurHash2), compiled (`native/keys.h`) if the library is available, else
-in Python."""
+"""The hash function FNV-1a: compiled (`native/keys.h`) if the library is available, else `plain_fnv1a`.
+(`murmur2` is chosen in the same way.)"""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -85,11 +85,12 @@ PARTITIONERS: dict[str, Partitioner] = {
     "fnv1a_random": _fnv1a_random,
     "fnv1a": _fnv1a,
 }
-"""The partitioners by librdkafka's names. ``murmur2_random``, the default, is also Java's."""
+"""A dict from librdkafka's name of a partitioner to the partitioner. ``murmur2_random``, the default, is also
+Java's."""
 
 
 class StickyChoice:
-    """Chooses the partition of records whose key does not decide it.
+    """Chooses the partition of a record if the partitioner returns None, for example without a key.
 
     As Java's client since 3.3 (KIP-794), it stays with a random partition until `batch_bytes` bytes were
     appended, then chooses another. Partitions without a leader are left out while others have one.
@@ -162,7 +163,8 @@ class PlainKeyLane:
 
 
 KeyLane: Any = getattr(native.LIBRARY, "KeyLane", PlainKeyLane)
-"""The compiled class; `PlainKeyLane` if it is missing, as in a free-threaded Python."""
+"""The compiled class that writes records with a key in the fast path of `send`; `PlainKeyLane` if the
+compiled class is missing, as in a free-threaded Python."""
 
 
 class TopicState:
@@ -178,7 +180,7 @@ class TopicState:
         self.available = led or list(range(self.count))
         self.sticky = sticky
         self.writers: list[Any] = [None] * self.count
-        """The writers of open batches, by partition, or None. A writer takes records directly until its batch
-        is full or in flight."""
+        """The writer of each partition's open batch, or None for a partition without one. A writer takes
+        records directly until its batch is full or in flight."""
         self.key_lane: Any = None
         """The `KeyLane` of the topic, or None before the first record with a key."""

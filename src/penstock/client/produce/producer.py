@@ -81,8 +81,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     Options are keywords, or stand in `config` under Kafka's dotted names. Those that most programs set:
 
-        acks: the replicas that must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0
-            none.
+        acks: the replicas that must acknowledge a record: ``all`` in sync (default), 1 the leader, 0 none.
         linger_ms: how long a batch that is not full may wait for more records; 0 by default.
         compression_type: ``none`` (the default), gzip, snappy, lz4 or zstd.
         delivery_timeout_ms: how long a record may take to be acknowledged in all; 120,000 by default.
@@ -195,7 +194,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         This call waits only while ``buffer.memory`` is full or the topic's metadata are missing. `timestamp`
         is in milliseconds since 1970, or a datetime (without a zone: local time), by default now.
 
-        `event` is a CloudEvent instead of `value`, sent in `mode` ``"binary"`` or ``"structured"`` (in
+        `event` is a CloudEvent to send instead of `value`, in `mode` ``"binary"`` or ``"structured"`` (in
         `event_format`), with the event's headers before `headers`. `key` is the record's key, unless
         `key_mapper` returns another one for the event (see `partitionkey_mapper`).
 
@@ -347,7 +346,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return accepted
 
     def _free_partition(self, state: TopicState, size: int) -> int:
-        """Return the partition for a record without a key, by the sticky choice.
+        """Return the partition that `StickyChoice` chooses for a record without a key.
 
         A writer that has accepted such records directly (`lanes`) stops doing so, and the bytes of these
         records are counted.

@@ -86,7 +86,9 @@ def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
 
 
 def _looked_at(headers: object) -> tuple[list[Header], int]:
-    """Check headers that are not pairs of ASCII text and bytes; return them and their maximum size in bytes.
+    """Check headers of any form; return them and their maximum size in bytes.
+
+    `checked_headers` itself checks the common form: tuples of ASCII text and bytes.
 
     Raises EncodeError.
     """

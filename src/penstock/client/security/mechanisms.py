@@ -9,7 +9,7 @@ from penstock.security.secrets import Secret
 
 
 class Mechanism(Protocol):
-    """One authentication by a SASL mechanism.
+    """One authentication with a SASL mechanism.
 
     If `is_slow`, calls may take milliseconds, and run in a thread.
     """

@@ -1,4 +1,4 @@
-"""Security settings by their names in Java, librdkafka and other clients, parsed into one form.
+"""Security settings, under their names in Java, librdkafka and other clients, parsed into one form.
 
 An unknown name, a malformed value, and settings that contradict each other are refused at once, with what to
 do. No message quotes a secret.
@@ -204,9 +204,10 @@ TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 def parse_security(
     given: Mapping[str, object], prefix: str = "", spelt: Mapping[str, str] | None = None
 ) -> SecuritySettings | None:
-    """Return the security settings given by dotted names; None for PLAINTEXT.
+    """Return the security settings given under dotted names; None for PLAINTEXT.
 
-    Error messages have names with the `prefix`. `spelt` maps dotted names to the names that the user wrote.
+    In error messages, the `prefix` precedes the names. `spelt` maps dotted names to the names that the user
+    wrote.
 
     Raises:
         ConfigError: an unknown name, a malformed value, or settings that contradict each other.
@@ -237,7 +238,7 @@ def parse_security(
 def _read(
     given: Mapping[str, object], prefix: str, names: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return two dicts by Penstock's names for settings: parsed values, and names as the user wrote them."""
+    """Return two dicts from Penstock's name of a setting: to the parsed value, and to the name as given."""
     values: dict[str, Any] = {}
     spelt: dict[str, str] = {}
     for name, value in given.items():

@@ -47,7 +47,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def paths_of(settings: SecuritySettings) -> tuple[list[str], list[str]]:
-    """Return the files of login secrets; and the files of TLS: certificates, keys and stores."""
+    """Return two lists of paths: files with login secrets, and TLS files (certificates, keys and stores)."""
     login: list[str] = []
     tls: list[str] = []
     for name, value in settings.given.items():
@@ -152,9 +152,9 @@ def is_same_login(one: SecuritySettings, other: SecuritySettings) -> bool:
 
 
 class Logins:
-    """The logins that brokers have accepted, and since when they refuse them, for all clients of a process.
+    """The logins that brokers have accepted, each with the time since which brokers refuse it, or None.
 
-    They are kept for the process, because a program may make a new client for every piece of its work.
+    All clients of a process share these records, because a program may make a new client for every task.
     `clock` returns seconds.
     """
 

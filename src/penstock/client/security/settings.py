@@ -21,7 +21,7 @@ SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthSettings:
-    """The source of OAuth tokens: a callback, or an OIDC provider by the client credentials grant."""
+    """The source of OAuth tokens: a callback, or an OIDC provider with the client credentials grant."""
 
     provider: Callable[..., Any] | None = None
     """The function that returns a token: text, a tuple, or a `penstock.security.oauth.Token`; it may be

@@ -21,8 +21,8 @@ GAP = 0
 """The acknowledgement type of an acquired offset without a record: compacted, or a transaction marker."""
 
 SEPARATE_RUN_MIN = 10
-"""From this number of offsets on, a run of one type gets its own batch, which has the type once, as in
-Java."""
+"""The minimum number of offsets in a run of one acknowledgement type for a batch of its own, which has the
+type only once, as in Java."""
 
 
 DIVISIONS_MAX = 64
@@ -67,7 +67,10 @@ AcknowledgementCallback = Callable[[Acknowledged, "PenstockError | None"], objec
 
 
 class WireBatch(NamedTuple):
-    """A batch of an acknowledgement request: offsets `first` to `last`, with one type for all or for each."""
+    """A batch of an acknowledgement request: the offsets `first` to `last`, and their types.
+
+    `types` has one type for all offsets, or one for each offset.
+    """
 
     first: int
     last: int
@@ -112,7 +115,7 @@ class AcknowledgementGroup:
         self.deadline = deadline
         """The time after which even a retriable failure is final, in monotonic seconds."""
         self.number = number
-        """The number of the first commit that waits for the outcome of this group."""
+        """The sequence number of the first commit that waits for the outcome of this group."""
         self.is_fresh = True
         """True if this group has never been sent, alone or as part of another group."""
         self.tries = 0

@@ -50,7 +50,8 @@ FLUSH_EVERY_S = 0.1
 CLOSE_PATIENCE_S = 30.0
 BREATH_S = 0.02
 INNER = ("begin_poll", "iterate_next", "poll_arrow_now", "poll_now", "wait")
-"""Methods that are called for each record or poll, and only by the consumer classes themselves."""
+"""Methods that `with_hints` does not wrap, because they are called for each record or poll, and only by the
+consumer classes themselves."""
 
 
 @with_hints("AsyncShareConsumer", leave=INNER)
@@ -70,8 +71,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more records than
-            requested.
+        share_acquire_mode: ``batch_optimized`` (default), or ``record_limit``: never more than requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
@@ -249,7 +249,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
         Raises:
             ConfigError: a record of the last poll has no acknowledgement (explicit mode); no subscription.
-            KafkaError: the group refuses the member, or a topic may not be read.
+            KafkaError: the group refuses the member, or the client is not authorized for a topic.
             CorruptRecordError: a batch is damaged. Its records are rejected.
             DeserializationError: a deserializer has raised. The error has the record, which is released.
             UnsupportedVersionError: the cluster has no share groups.
@@ -508,7 +508,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     ) -> None:
         """Acknowledge the offsets from `first` to `last`, both inclusive.
 
-        This consumer must hold the locks of all.
+        This consumer must hold the locks of all these offsets.
 
         Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
         possible this way. Raises as `acknowledge`.
@@ -667,7 +667,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def stops(self) -> int:
-        """The number of calls of `stop` or `close` so far."""
+        """The number of calls of `stop` or `close` so far, from which running workers detect a new call."""
         return self._stops
 
     # -- what there is to say

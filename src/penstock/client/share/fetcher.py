@@ -65,7 +65,7 @@ class ShareFetcher:
         needs_limit: bool = False,
     ) -> None:
         self.lock_timeout_ms: int | None = None
-        """The time for which brokers lock records, in milliseconds, by the last response; None before."""
+        """The time in milliseconds for which brokers lock records, from the last response; None before it."""
         self.can_renew: bool | None = None
         """True if the last broker can limit records and renew locks; None before the first response."""
         self._needs_limit = needs_limit

@@ -94,7 +94,7 @@ class Holdings:
         self.size_bytes = 0
         """The size in bytes of acquired parts that were not returned to the application."""
         self.collects_outcomes = False
-        """True if there is a callback for outcomes."""
+        """True if outcomes are stored, because the application has a callback for them."""
         self._outcomes: deque[AcknowledgementOutcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
@@ -346,7 +346,7 @@ class Holdings:
     def hold_renewed(self) -> list[tuple[TopicPartition, Any, RunMap]]:
         """Return the renewed records or batches, each with the offsets whose locks were in fact renewed.
 
-        These may be only some of the offsets of a batch. They count as held again.
+        Only some of the locks of a batch may have been renewed. The returned offsets count as held again.
         """
         with self.lock:
             kept: dict[TopicPartition, RunMap] = {}

@@ -143,7 +143,7 @@ class ShareMembership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Process fresh metadata. Only the time advances, because the broker assigns the partitions."""
+        """Send requests that are due; ignore fresh metadata, because the broker assigns the partitions."""
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
@@ -186,7 +186,7 @@ class ShareMembership:
         return min(times)
 
     def advance(self, now: float) -> None:
-        """Send the requests that are due by `now`."""
+        """Put the requests that are due at the time `now` into the outbox."""
         if self.phase is Phase.OUT:
             return
         if now >= self._poll.deadline:

@@ -336,5 +336,5 @@ class ShareMemberSession:
 
 
 def explaining(code: int, broker: object) -> Callable[[AcknowledgementGroup], PenstockError]:
-    """Return a function that returns a group's error, for a group of a request that failed with `code`."""
+    """Return a function from a group of acknowledgements to its error, after a request failed with `code`."""
     return lambda group: explain_acknowledgement(code, group.tp, broker)

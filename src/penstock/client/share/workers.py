@@ -1,4 +1,4 @@
-"""A pool of workers on a share group: calls a function with each record, and acknowledges by its outcome.
+"""A pool of workers on a share group: calls a function with each record, and acknowledges the record.
 
 Each worker has one record at a time. What the function returns or raises decides the acknowledgement. While
 the function runs, the record's lock is renewed, so that work may take longer than a lock lasts. Records are
@@ -71,7 +71,7 @@ class PoolSource(Protocol):
 
     @property
     def stops(self) -> int:
-        """The number of calls of `stop` or `close` so far."""
+        """The number of calls of `stop` or `close` so far, from which running workers detect a new call."""
 
     @property
     def is_limit_possible(self) -> bool:
@@ -129,7 +129,7 @@ class WorkerPool:
         )
         self._threads: ThreadPoolExecutor | None = None
         self._turn = asyncio.Lock()
-        """The lock of the one worker that takes the next record, and waits for it if necessary."""
+        """The lock that one worker at a time holds, to take the next record or wait for it."""
         self._idle = self._workers
         self._in_work: dict[tuple[TopicPartition, int], float] = {}
         """A dict from each record being processed to the monotonic time in seconds of its next lock

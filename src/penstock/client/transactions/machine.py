@@ -190,11 +190,11 @@ class TransactionMachine:
 
     @property
     def wake_at(self) -> float:
-        """The time to call `next_step` again even if nothing happens, in monotonic seconds."""
+        """The time to call `next_step` again, in monotonic seconds; infinite while a step is in flight."""
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Return the coordinator type for a step, and the group or transactional id that it is for."""
+        """Return a step's coordinator type (group or transaction), and the group id or transactional id."""
         if isinstance(step, CommitOffsets):
             return GROUP_KEY, step.group.group_id
         return TRANSACTION_KEY, self.transactional_id

@@ -8,7 +8,8 @@ from penstock.client.cluster.retry import Backoff
 from penstock.protocol.error_codes import ErrorCode
 
 CONCURRENT_BACKOFF_MS = 20.0
-"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: the end of a transaction takes milliseconds."""
+"""The first pause in milliseconds after CONCURRENT_TRANSACTIONS, as in Java: the end of a transaction takes
+only milliseconds."""
 
 
 class Pauses:

@@ -85,7 +85,7 @@ Step = FindCoordinator | Initialize | AddPartitions | AddOffsets | CommitOffsets
 
 
 class StepAnswer(NamedTuple):
-    """A coordinator's answer: an error code for the request, or one for each partition, and the result."""
+    """A coordinator's answer to a step: one error code for the request or each partition, and the result."""
 
     code: int = 0
     codes: Mapping[TopicPartition, int] = {}

@@ -20,7 +20,7 @@ _NOTHING.flags.writeable = False
 
 
 class Texts(NamedTuple):
-    """A string or binary column, as numpy arrays.
+    """A string or binary column as numpy arrays, for the compiled kernels.
 
     `nulls` has a 1 for each null row; it is empty if none is null."""
 
@@ -30,7 +30,7 @@ class Texts(NamedTuple):
 
 
 class HeaderLists(NamedTuple):
-    """A headers column, as numpy arrays: row i has the headers ``firsts[i]`` to before ``lasts[i]``."""
+    """A headers column as numpy arrays: row i has headers ``firsts[i]`` to ``lasts[i] - 1``."""
 
     firsts: Int32s
     lasts: Int32s
@@ -39,20 +39,20 @@ class HeaderLists(NamedTuple):
 
 
 def zeros(size: int, dtype: type) -> Any:
-    """Return a zeroed array in memory from Arrow's pool, whose pages are already mapped."""
+    """Return a zeroed numpy array in memory from Arrow's pool, which is faster than newly mapped memory."""
     array = empty(size, dtype)
     array.fill(0)
     return array
 
 
 def read_only(array: Any) -> Any:
-    """Mark an array read-only and return it: its memory may be shared with an Arrow array."""
+    """Make a numpy array read-only, since its memory may be shared with an Arrow array; return the array."""
     array.flags.writeable = False
     return array
 
 
 def buffer_bytes(buffer: Any) -> Bytes:
-    """Return an Arrow buffer as an array; a missing buffer becomes an empty array."""
+    """Return the bytes of an Arrow buffer as a numpy array; for a missing buffer, return an empty array."""
     if buffer is None or buffer.size == 0:
         return _NOTHING
     array: Bytes = read_only(np.frombuffer(buffer, np.uint8))
@@ -60,7 +60,7 @@ def buffer_bytes(buffer: Any) -> Bytes:
 
 
 def null_flags(array: Any) -> Bytes:
-    """Return one byte per entry, 1 for a null; return an empty array if there are no nulls."""
+    """Return a byte per entry of an Arrow array, 1 for a null; an empty array if there are no nulls."""
     if array.null_count == 0:
         return _NOTHING
     flags = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -69,7 +69,7 @@ def null_flags(array: Any) -> Bytes:
 
 
 def texts_of(array: Any, kind: Any) -> Texts:
-    """Return a column as `Texts`; `kind` is pa.string() or pa.binary().
+    """Convert an Arrow column of strings or bytes to `Texts`; `kind` is pa.string() or pa.binary().
 
     Raises:
         ConfigError: the column contains neither text nor bytes.
@@ -128,7 +128,7 @@ def header_lists(array: Any) -> HeaderLists:
 
 
 class Entries(NamedTuple):
-    """A map column, as numpy arrays: where each row's entries end, and names and values of all entries."""
+    """A map column as numpy arrays: the end index of each row's entries, and all names and values."""
 
     ends: Int32s
     names: Texts
@@ -162,7 +162,7 @@ def no_texts(size: int) -> Texts:
 
 
 def text_at(texts: Texts, row: int) -> bytes | None:
-    """Return the text of one row, or None for a null."""
+    """Return the bytes of the text in one row of a column, or None for a null."""
     if len(texts.nulls) and texts.nulls[row]:
         return None
     return texts.data[texts.ends[row] : texts.ends[row + 1]].tobytes()

@@ -108,7 +108,7 @@ class Attributes:
         return no_texts(self.size) if array is None else texts_of(array, kind or pa.string())
 
     def _content_types(self) -> Texts:
-        """Return the media types of the data: `datacontenttype`, or JSON if `content_type` is JSON."""
+        """Return each row's media type of the data: `datacontenttype`, or JSON if `content_type` is JSON."""
         given = self._columns.get("datacontenttype")
         effective = self._columns.get("content_type")
         if effective is None or (given is not None and given.null_count == 0):
@@ -160,7 +160,7 @@ class Attributes:
         return names, values, entries
 
     def judge(self, mode: Mode) -> bool:
-        """Validate all rows, fill `errors`; return True if all valid extensions are canonical."""
+        """Validate all rows and fill `errors`; return True if all valid extensions have canonical text."""
         doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
@@ -258,7 +258,7 @@ def times_in_micros(times: Any) -> Any:
 
 
 def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return (names, values, end index of each row) of the map's extensions and the ``ce_<name>`` columns."""
+    """Combine the extensions of the map and of ``ce_<name>`` columns; return names, values, row ends."""
     size = len(ends) - 1
     first, count = int(ends[0]), int(ends[-1] - ends[0])
     all_names, all_values = [names.slice(first, count)], [values.slice(first, count)]

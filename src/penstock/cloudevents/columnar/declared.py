@@ -1,4 +1,4 @@
-"""The declared extensions (names and types) in the form for the compiled kernels, and their Arrow types."""
+"""Declared extensions (names and types): a table of them for the compiled kernels, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 class Declared(NamedTuple):
-    """Declared extensions for kernels: their concatenated names, where each name ends, and type numbers."""
+    """Declared extensions for kernels: all names in one array, the end and the type of each name."""
 
     names: Bytes
     ends: Int32s
@@ -56,7 +56,10 @@ class Declared(NamedTuple):
 
 
 def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool) -> Declared:
-    """Return the declared extensions for kernels. With `strict`, an empty `partitionkey` is invalid."""
+    """Return declared extensions as a table for kernels.
+
+    With `strict`, an empty `partitionkey` is invalid.
+    """
     return _table(tuple(extension_types.items()), strict)
 
 

@@ -1,9 +1,9 @@
 """Encodes columns of attributes to records.
 
-The columns are first validated one by one, with doubtful rows checked by the constructor of `Event`, and then
-written, again column by column. Every row goes through `to_record` instead if no kernels are compiled, for
-structured mode in Avro or Protobuf, and if a valid extension has a text that is not canonical; the resulting
-records are the same.
+The columns are first validated one by one, and the constructor of `Event` checks the rows that the kernels
+cannot judge. Then the records are written, again column by column. Every row goes through `to_record` instead
+if no kernels are compiled, for structured mode in Avro or Protobuf, and if a valid extension has a text that
+is not canonical. The resulting records are equal in all cases.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class _Writing:
         return Texts(texts.ends, texts.data, read_only(nulls))
 
     def _data(self) -> Any:
-        """Return the data column unchanged, except that invalid rows are null."""
+        """Return the data column with nulls in the invalid rows, otherwise unchanged."""
         ends, data, nulls = self._without_wrong(self.attributes.data)
         count = int(np.count_nonzero(nulls))
         return text_array(pa.binary(), ends, data, np.packbits(nulls == 0, bitorder="little"), count)
@@ -230,7 +230,7 @@ class _Writing:
         return self._header_lists(list_ends, name_ends, *parts)
 
     def _only_header(self, name: str, value: str) -> Any:
-        """Return a column of headers that repeats one header in every row."""
+        """Return a headers column in which every row has the same single header."""
         ends = zeros(self.size + 1, np.int32)
         np.cumsum(self.wrong == 0, out=ends[1:])
         parts = [constant_texts(text.encode(), int(ends[-1]))[:2] for text in (name, value)]
@@ -293,7 +293,7 @@ def _is_empty(texts: Texts) -> bool:
 
 
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
-    """Return attribute columns in the form for `write_envelopes`, and the maximum size of their JSON."""
+    """Return attribute columns as arrays for `write_envelopes`, and the maximum size of their JSON."""
     prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
     facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
     total = 0
@@ -312,12 +312,12 @@ def _size(texts: Texts) -> int:
 
 
 def _side_by_side(texts: list[bytes], width: int) -> Bytes:
-    """Return the texts concatenated, each padded to `width` bytes."""
+    """Return texts in one array, each padded with zero bytes to `width` bytes."""
     return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8)
 
 
 def _arrays(columns: Mapping[str, Texts]) -> list[Any]:
-    """Return three lists, each with an array per column: the bytes, the ends of the texts, the null flags."""
+    """Split columns into three lists for kernels: the bytes, text ends and null flags of each column."""
     return [[texts[part] for texts in columns.values()] for part in (1, 0, 2)]
 
 

@@ -178,7 +178,10 @@ class EventColumns:
         return events
 
     def _texts_by_row(self, column: int, no_claim: str) -> Any:
-        """Return a text per row: item `column` of its error, `no_claim` for no event, null for an event."""
+        """Return a text per row: null for an event, `no_claim` for an ordinary record, else from the error.
+
+        `column` selects the item of the error.
+        """
         others = self._rows.rows == table.NO_CLAIM
         texts = sorted({no_claim, *(str(error[column]) for error in self._rows.errors.values())})
         if not self._rows.errors and not others.any():
@@ -204,7 +207,7 @@ class EventColumns:
 
 
 class LocatedTexts:
-    """A column of texts before they are copied: the source buffer and position of each, and the target."""
+    """A column of texts that are not copied yet: where each of them is, and the target buffer."""
 
     def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
         self.starts = starts
@@ -216,7 +219,7 @@ class LocatedTexts:
         self.target: Bytes = empty(int(self.ends[-1]), np.uint8)
 
     def array(self) -> Any:
-        """Return the Arrow array, once the texts have been copied to `target`."""
+        """Return the texts as an Arrow array; they must have been copied to `target` before."""
         if self.nulls == len(self.starts):
             return pa.nulls(len(self.starts), self._kind)
         return text_array(self._kind, self.ends, self.target, self._valid, self.nulls)

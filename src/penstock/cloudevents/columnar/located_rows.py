@@ -222,12 +222,12 @@ class LocatedRows:
 
 
 def _no_known_texts() -> Int32s:
-    """Return an empty table for kernels, for positions of sources and media types found valid."""
+    """Return an empty table in which kernels store sources and media types that they have found valid."""
     return np.full(2 * KNOWN_TEXTS * 2, -1, np.int32)
 
 
 def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:
-    """Return (microseconds since 1970, state) of a time; TIME_EXACT if formatting restores its text."""
+    """Return a time in microseconds since 1970, and a state: TIME_EXACT if formatting restores its text."""
     if moment is None:
         return 0, TIME_ONLY_TEXT
     utc = moment.astimezone(UTC)

@@ -74,7 +74,7 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """Return the event in an Avro datum.
+    """Return the event that an Avro datum encodes.
 
     Raises:
         InvalidEventError: the data are not such a datum (A2), or not a valid event.
@@ -95,7 +95,7 @@ def read_event(
 
 
 def _payload(value: object, content_type: str | None) -> tuple[bytes | None, bool]:
-    """Return the data as bytes, and True if they are JSON without a content type."""
+    """Return data read from Avro as bytes, and True if they are JSON without a content type."""
     if value is None or isinstance(value, bytes):
         return value, False
     if isinstance(value, str) and (content_type is None or not is_json(content_type)):
@@ -220,7 +220,7 @@ def _array_of(read: Callable[[_Reader], object]) -> Callable[[_Reader], list[obj
 
 
 def _json_object(reader: _Reader) -> object:
-    """Return the contents of a record CloudEventData, with which the schema wraps nested values: a map."""
+    """Return the map in a record CloudEventData, in which CloudEvents' schema wraps nested maps."""
     return reader.nested(_map_of(lambda inner: inner.branch(_NESTED)))
 
 

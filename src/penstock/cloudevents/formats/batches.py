@@ -31,7 +31,7 @@ def read_events(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """Return the events of a body, whose content type means a single event or a batch.
+    """Return the events in a file or HTTP body: one, or those of a batch, depending on the content type.
 
     Raises:
         InvalidEventError: the bytes are malformed, an event is invalid, or the format is unknown (K15).
@@ -53,7 +53,7 @@ def write_events(
     *,
     text_data: bool = False,
 ) -> bytes:
-    """Return the events as a body of a content type.
+    """Return events as the bytes of a file or HTTP body that has the given content type.
 
     Raises:
         EncodeError: the format is unknown or has no batches, or the type is that of a single event

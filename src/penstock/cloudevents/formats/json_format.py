@@ -89,7 +89,7 @@ def has_required_members(data: bytes) -> bool:
 
 
 def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
-    """Return the event, if its envelope has a known layout and is valid, or else None."""
+    """Return the event if its envelope matches a known `EnvelopeLayout` and is valid, else None."""
     for layout in _layouts.learnt:
         match = layout.match(text)
         if match:
@@ -134,7 +134,7 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
 
 @remembered(maxsize=8192)
 def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
-    """Check the attributes whose values often repeat between events; return True if the data are JSON.
+    """Check attributes whose values often repeat between events, with a cache; return True if data are JSON.
 
     Raises:
         ValueError: an attribute is invalid, or the content type has a tab, which JSON allows only escaped.
@@ -263,7 +263,7 @@ def _read_data(value: object, text: str, content_type: str | None, lenient: bool
 
 
 def encode_text(string: str, content_type: str) -> bytes:
-    """Return the data of an event, given as text, in the charset of their media type, or else in UTF-8.
+    """Return the data of an event, given as text, as bytes in the charset of their media type, or in UTF-8.
 
     Raises:
         InvalidEventError: J15, the string cannot be encoded.
@@ -306,7 +306,7 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
 
 @remembered(maxsize=4096)
 def _write_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> str:
-    """Return the JSON members of the attributes whose values often repeat between events."""
+    """Return JSON members, from a cache, for the attributes whose values often repeat between events."""
     text = f',"source":{_quote(source)},"type":{_quote(type)}'
     if content_type is not None:
         text += f',"datacontenttype":{_quote(content_type)}'
@@ -314,7 +314,7 @@ def _write_repeated(source: str, type: str, content_type: str | None, dataschema
 
 
 def is_text_in_utf8(content_type: str) -> bool:
-    """Return True if data of a media type are UTF-8 text, which JSON's member `data` has as a string."""
+    """Return True for a media type of UTF-8 text, which JSON's member `data` can contain as a string."""
     return is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii")
 
 

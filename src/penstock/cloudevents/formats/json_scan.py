@@ -59,7 +59,7 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
 
 
 def _why_no_object(text: str) -> str:
-    """Return the reason why a text is not a JSON object."""
+    """Return the reason, for an error message, why a text is not a JSON object."""
     if skip_white_space(text, 0) == len(text):
         return "the value is empty, not a JSON object"
     try:

@@ -1,8 +1,8 @@
 """Layouts of JSON envelopes: most programs write their events with the same members in the same order.
 
-The layouts of the first events are stored as regular expressions, each of which splits an envelope in one
-step. A pattern fits envelopes whose members are texts without escapes, with the data, if any, at the end; all
-other envelopes, and invalid events, are read member by member.
+The layouts of the first envelopes read are stored as regular expressions, each of which splits an envelope in
+one step. A pattern fits envelopes whose members are texts without escapes, with the data, if any, at the end;
+all other envelopes, and invalid events, are read member by member.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VALUE = '"([^"]*+)"'
 
 
 class EnvelopeLayout:
-    """The members of an envelope in their order, and a pattern for them.
+    """The order of the members in an envelope, and a regular expression that splits such envelopes.
 
     `match` applies the pattern. `fields` are the numbers of the pattern's groups for id, source, type,
     datacontenttype, subject, time, dataschema and data_base64, in this order (a missing field has the number

@@ -170,7 +170,7 @@ def _fields(data: bytes) -> Fields:
 
 
 def _read_message(data: bytes, attributes: dict[str, AttributeValue | None]) -> bytes | None:
-    """Put the attributes of a CloudEvent message into `attributes`; return its data."""
+    """Decode a CloudEvent message: add its attributes to `attributes`, and return the event's data."""
     payload: tuple[int, bytes] | None = None
     fields = _fields(data)
     while fields.advance():

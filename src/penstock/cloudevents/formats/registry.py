@@ -13,7 +13,7 @@ FormatName = Literal["json", "avro", "protobuf"]
 
 
 class Format(Protocol):
-    """The interface of the modules of event formats: their functions for reading and writing."""
+    """The functions for reading and writing events that the module of each event format has."""
 
     MEDIA_TYPE: str
 

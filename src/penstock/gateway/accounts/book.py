@@ -40,7 +40,7 @@ _MECHANISMS, _LIFETIME = "sasl.enabled.mechanisms", "connections.max.reauth.ms"
 
 
 class Account:
-    """The settings and credentials with which the gateway connects to the cluster for a client.
+    """The settings and credentials of the gateway's connections to the cluster for some of its clients.
 
     When a user's entry in the file of accounts changes, the gateway makes a new `Account`, and closes the
     connections of the old one.
@@ -50,7 +50,7 @@ class Account:
 
     def __init__(self, name: str, config: ClientConfig) -> None:
         self.name = name
-        """The words for the account in logs: "user NAME" or "clients without SASL"."""
+        """A description of the account for logs: "user NAME" or "clients without SASL"."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -70,14 +70,14 @@ class User:
 
 
 class _Entry(NamedTuple):
-    """The contents of one table in the file of accounts, compared at the next reading to detect changes."""
+    """The contents of one table in the file of accounts, stored to detect changes at the next reading."""
 
     password: Secret | None
     settings: dict[str, object]
 
 
 class Accounts:
-    """The users and accounts from one reading of the file of accounts, in which logins look users up.
+    """The users and accounts from one reading of the file of accounts. Logins look users up here.
 
     `former` is the result of the previous reading, whose `User` and `Account` objects are reused for
     unchanged entries.

@@ -1,4 +1,4 @@
-"""The SASL login of a client at the gateway: selects its frames, answers them, and finds the account.
+"""The SASL login of a client at the gateway: selects the login's frames, answers them, finds the account.
 
 This module does no I/O; `penstock.security.sasl_server` checks the frames.
 """
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from penstock.security.sasl_mechanisms import Exchange
 
 FAILURE_DELAY_S = 0.1
-"""The delay of the response to a failed login: the default of
+"""The delay in seconds of the response to a failed login. It is the default of Kafka's
 ``connection.failed.authentication.delay.ms``."""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
-"""The SASL APIs that the gateway answers itself, with their versions, which do not depend on the broker."""
+"""A dict from each SASL API that the gateway answers itself to the lowest and highest version. The
+connected broker has no influence on them."""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1
@@ -54,14 +55,14 @@ NEEDS_MORE, NEEDS_BROKER = -1, -2
 
 
 class Begun(NamedTuple):
-    """The size and API key at the beginning of a frame; a raw SASL token without header has -1."""
+    """The size and API key of a frame whose beginning has arrived; the key is -1 for a raw SASL token."""
 
     size: int
     key: int
 
 
 class Login:
-    """The SASL login of one client connection at the gateway; determines which frames belong to the login.
+    """The SASL login of one client connection at the gateway; finds out which frames belong to the login.
 
     `answer_versions` is called with an ApiVersions request and returns the response with its size field.
     `now` returns monotonic seconds, `now_ms` milliseconds since 1970.
@@ -162,11 +163,11 @@ class Login:
         return True
 
     def takes(self, key: int) -> bool:
-        """Return True if the gateway, and not a broker, handles a request of this API."""
+        """Return True if the gateway itself answers requests of this API, instead of forwarding them."""
         return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
 
     def receive(self, frame: memoryview) -> FrameVerdict:
-        """Check a frame of the login, without its size field; return the response and what to do next.
+        """Check a frame of the login, without its size field; return a `FrameVerdict` with the response.
 
         A successful login sets `account`.
         """

@@ -34,7 +34,10 @@ class Relaying(Protocol):
         """Connect to a broker; read no more requests until that succeeds, or no broker can be reached."""
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of `size` bytes to process it; raise DecodeError if `size` exceeds `most`."""
+        """Buffer a frame of `size` bytes, and process it once complete.
+
+        Raises DecodeError if `size` exceeds `most`.
+        """
 
     def hold_back(self) -> None:
         """Read no more requests from the client."""
@@ -73,9 +76,9 @@ class LoginTurns:
         self._last_routes = last_routes
 
     def begin(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
-        """Begin to collect the frame at `position` if it is part of the login, and return 0.
+        """Begin to collect the frame at `position`, and return 0, if the frame is part of the login.
 
-        Returns -1 if the frame has to wait, or None if the login is over or the frame is an ordinary request.
+        Returns -1 if the frame has to wait, and None for an ordinary request, also after the login.
 
         Raises:
             DecodeError: the size is too large for a token, or the session has expired.
@@ -94,7 +97,7 @@ class LoginTurns:
         return -1
 
     def takes(self, key: int) -> bool:
-        """Return True if the gateway's login, and not a broker, handles requests of this API."""
+        """Return True if the gateway itself answers requests of this API, instead of forwarding them."""
         return self.login is not None and self.login.takes(key)
 
     def take(self, frame: bytearray) -> None:

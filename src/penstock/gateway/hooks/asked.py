@@ -17,13 +17,13 @@ returns a response, None for no response, or another outcome of `gateway.calls`.
 
 @dataclass(frozen=True, slots=True)
 class HookedRequest:
-    """A client's request to an API that has hooks or injected faults, with what these need to handle it."""
+    """A client's request to an API with hooks or injected faults, and the data needed to handle it."""
 
     key: int
     version: int
     client: Client
     read: Callable[[], Any]
-    """Decodes the request, and returns a new message at each call. Raises DecodeError."""
+    """A function that decodes the request, and returns a new message at each call. Raises DecodeError."""
     correlation_id: int
     is_translated: bool
     """True if the broker does not support the request's version, so that the request is translated."""
@@ -31,11 +31,11 @@ class HookedRequest:
     upstream: Mapping[int, tuple[int, int]]
     """A dict from an API key to the versions that the broker supports."""
     caught: Callable[[str], None]
-    """Logs the exception that is being handled. Its argument describes where the exception was raised."""
+    """A function that logs the exception being handled. Its argument says where the exception was raised."""
 
 
 class Answering(Protocol):
-    """The interface of `Hooks` for injected faults, which passes on the requests that no fault drops."""
+    """The methods of `Hooks` that injected faults call, to handle the requests that no fault drops."""
 
     def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
         """Return the steps that pass a request through the hooks and to the cluster, without faults."""

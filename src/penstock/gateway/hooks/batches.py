@@ -175,14 +175,14 @@ def _one_batch(table: Any) -> pa.RecordBatch:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """Return a batch without records, as compaction leaves it, so that consumers continue after it."""
+    """Return a batch without records, as compaction leaves it, so that consumers skip its offsets."""
     batch = bytearray(HEADER_BYTES)
     _pack(batch, header, header, 0)
     return batch
 
 
 def _pack(batch: bytearray, times: BatchHeader, header: BatchHeader, count: int) -> None:
-    """Write a batch header that keeps the last offset of `header`, even if the last record is removed."""
+    """Write the header of a batch, with the last offset of `header` even if the last record was removed."""
     pack_header(
         batch,
         base_offset=header.base_offset,

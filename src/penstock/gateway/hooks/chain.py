@@ -66,7 +66,7 @@ class Hooks:
         self.renew()
 
     def faults_of(self) -> Faults:
-        """Return the object that injects faults at this gateway; create it on the first call."""
+        """Return the object that holds the faults to inject at this gateway; create it on the first call."""
         if self.faults is None:
             from penstock.broker.faults.faults import Faults
 
@@ -94,7 +94,7 @@ class Hooks:
         self.keys = frozenset(keys)
 
     def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
-        """Return a `Client` for hooks.
+        """Return the `Client` object that hook functions get for a connection.
 
         `number` is the number of the connection; 0 assigns the next free number."""
         address, _, port = peer.rpartition(":")

@@ -63,7 +63,7 @@ def suffering(asked: HookedRequest, faults: Faults, hooks: Answering) -> Steps:
 def _answered(
     asked: HookedRequest, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
 ) -> Steps:
-    """Return the response to a request, with the error codes that the injected faults add."""
+    """Return the response to a request, in which injected faults may have set error codes."""
     failures = [fault for fault in happening if fault.kind == "fail"]
     if not failures:
         return (yield from hooks.answered(asked, asked.read, may_pass=may_pass))

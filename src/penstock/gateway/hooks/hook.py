@@ -132,7 +132,7 @@ class Batch:
     ) -> None:
         self.request = request
         self.topic = topic
-        """The name of the topic, as the cluster has it."""
+        """The name of the topic in the cluster, even if clients use another name."""
         self.partition = partition
         self._read = read
         self._table: pa.Table | None = None

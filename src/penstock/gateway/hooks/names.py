@@ -51,7 +51,8 @@ UNTYPED = {"group_id": GROUP}
 belong to requests about share group state."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
-"""A dict from each field with a resource name to the field of the same struct that has the resource type."""
+"""A dict from each field that contains a resource name to the field, in the same struct, that says which
+type of resource it is."""
 
 RESOURCE_KINDS = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
 """A dict from a resource type to the kind of name. Topics have type 2 in DescribeConfigs and in ACLs."""
@@ -229,7 +230,10 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
 
 
 def _widened(regex: str, names: Mapping[str, str]) -> str:
-    """Return `regex` for the cluster, extended by the topics whose client names match it."""
+    """Return a client's topic `regex` in a form for the cluster, which also matches renamed topics.
+
+    Topics whose client names match `regex` are added by their names in the cluster.
+    """
     try:
         matches = compile_pattern(regex)
         found = [there for here, there in names.items() if matches(here)]
@@ -239,7 +243,7 @@ def _widened(regex: str, names: Mapping[str, str]) -> str:
 
 
 def _narrowed(regex: str, back: Mapping[str, str]) -> str:
-    """Return the client's expression from one that `_widened` made; return other expressions unchanged."""
+    """Undo `_widened`: return the client's original expression. Other expressions are returned unchanged."""
     kept, *added = regex.rsplit(")|", 1)
     is_ours = added and all(each.replace("\\", "") in back for each in added[0].split("|"))
     return kept.removeprefix("(?:") if is_ours else regex

@@ -83,7 +83,10 @@ def changed_responses(
     functions: Sequence[OnBatches],
     caught: Callable[[str], None],
 ) -> None:
-    """Apply hook functions to the records of a Fetch or ShareFetch response. Refused ones get an error."""
+    """Apply hook functions to the records of a Fetch or ShareFetch response.
+
+    A partition whose records a function refuses gets an error.
+    """
     for topic in response.responses:
         for partition in topic.partitions:
             records = partition.records

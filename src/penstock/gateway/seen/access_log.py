@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 HEAD_BYTES = 1 << 10
-"""The number of bytes stored of each frame's beginning: enough for the header, and for ApiVersions."""
+"""The number of bytes stored from the beginning of each frame: enough for the header, and for a whole
+ApiVersions request."""
 
 WAITING_MAX = 2000
 """The most requests of a connection that await responses; beyond that, the oldest request is logged without
@@ -31,7 +32,7 @@ logger = logger_named("penstock.gateway")
 
 
 class LoggedRequest(NamedTuple):
-    """A request in the access log that has not been answered yet."""
+    """A request that awaits its response, after which it is written to the access log."""
 
     time_s: float
     api: str
@@ -104,7 +105,7 @@ class LoggedConnection:
             self._response(int.from_bytes(head, "big", signed=True), size)
 
     def ended(self) -> None:
-        """Write the lines of unanswered requests, or the line of the connection, at its end."""
+        """Write the lines that are still missing: for unanswered requests, or for the whole connection."""
         while self._waiting:
             self._write(self._waiting.popleft(), None)
         if self._log.of == "connections":

@@ -194,7 +194,7 @@ class _Stream:
         self._keeps = False
 
     def cut(self, data: memoryview) -> Iterator[memoryview]:
-        """Yield the parts of `data` to record. Each part is valid until the next one is requested."""
+        """Yield the parts of `data` that belong to frames to record."""
         position, end = 0, len(data)
         while position < end:
             if self._left:
@@ -217,7 +217,7 @@ class _Stream:
                     yield memoryview(head)
 
     def _wanted(self) -> int:
-        """Return the number of bytes, with the size field, that are needed to decide about the next frame."""
+        """Return the number of bytes needed, with the size field, to decide if the next frame is recorded."""
         if len(self._head) < _SIZE_BYTES:
             return _SIZE_BYTES
         return _SIZE_BYTES + min(self._start_bytes, self._size_of(self._head))

@@ -19,7 +19,7 @@ class Frames:
         self._left = 0
 
     def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:
-        """Yield (first bytes, size in bytes) of each frame whose end is in `data`, without size fields.
+        """Yield (first bytes, size in bytes) for each frame that ends in `data`, both without the size field.
 
         `data` must stay valid during the iteration. After a negative size field, no further frame is found.
         """

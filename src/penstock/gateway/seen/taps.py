@@ -1,4 +1,4 @@
-"""`Seen`: the settings for the gateway's records about clients; taps, which get connections' bytes."""
+"""`Seen`: settings for what the gateway records about clients; and taps, which get connections' bytes."""
 
 from __future__ import annotations
 

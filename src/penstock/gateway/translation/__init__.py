@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 Refused = NotForwarded
-"""The exception for a request that is not translated; an alias with the name in the interface `Translation`.
+"""The exception for a request that cannot be translated. This name is part of the interface `Translation`.
 """
 
 
@@ -28,7 +28,7 @@ def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
     """Return the API versions that a broker really supports; `advertised` are those of its ApiVersions.
 
     Brokers since Kafka 4.0 list Produce 0 to 2 because librdkafka needs that, but close the connection when
-    they get such a request (KAFKA-18659). They are recognized by their lowest version of Fetch.
+    they get a request in these versions (KAFKA-18659). They are recognized by their lowest version of Fetch.
     """
     ranges = dict(advertised)
     produce, fetch = ranges.get(ApiKey.PRODUCE), ranges.get(ApiKey.FETCH)

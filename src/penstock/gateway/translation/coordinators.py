@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NEWEST = 6
 
 MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""Error codes that mean that the coordinator has changed, so that it is looked up again."""
+"""Error codes of a coordinator that has moved to another broker; it is then looked up again."""
 
 ATTEMPTS = 2
 """The most attempts to send a request to a coordinator; each attempt looks the coordinator up again."""

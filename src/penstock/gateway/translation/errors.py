@@ -39,8 +39,8 @@ OLDER = {
     ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-"""A dict from newer error codes to older ones. Newer codes not in it become 7 (REQUEST_TIMED_OUT) if they are
-retriable, else -1."""
+"""A dict from newer error codes to the older codes that replace them. Newer codes not in the dict become 7
+(REQUEST_TIMED_OUT) if they are retriable, else -1."""
 
 
 class NotForwarded(PenstockError):
@@ -66,7 +66,7 @@ def highest_code(api_key: int, version: int) -> int:
 
 
 def older_code(code: int, highest: int) -> int:
-    """Return `code`, or an older code instead for a client that supports codes up to `highest`."""
+    """Return `code`, or an older code to replace it if a client supports only codes up to `highest`."""
     if code <= highest:
         return code
     try:
@@ -80,7 +80,7 @@ def older_code(code: int, highest: int) -> int:
 
 
 def replace_codes(response: Message, version: int) -> None:
-    """Replace the error codes in a response that clients with this API version do not have."""
+    """Replace the error codes in a response that clients with this API version do not support."""
     assert response.API_KEY is not None
     highest = highest_code(response.API_KEY, version)
     layout = codec_for(type(response), version).layout

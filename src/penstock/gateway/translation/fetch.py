@@ -39,12 +39,13 @@ FETCH_BYTES_MAX = 8 << 20
 clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
-"""The fetch size in bytes for a partition that got no records at first: the default of `max.message.bytes`.
+"""The fetch size in bytes when a partition is fetched again because other partitions filled the first
+response: the default of `max.message.bytes`.
 """
 
 CROWDED_OUT_MAX = 16
-"""The most partitions of a request that are fetched one by one, because their next batch exceeds
-`BATCH_BYTES`."""
+"""The most partitions of a request that are fetched one by one. That is done if a partition's next batch
+exceeds `BATCH_BYTES`."""
 
 UNPACKED_BYTES_MAX = 64 << 20
 """The largest decompressed size, in bytes, of the records of one response from the cluster."""
@@ -102,7 +103,7 @@ class _Fetching:
         return readings[first:] + readings[:first]
 
     def _read_the_rest(self) -> Steps:
-        """Fetch again from partitions that have records, but got none in the previous fetches."""
+        """Fetch again from partitions that have records but got none, since others filled the response."""
         everything = self._in_turn()
         while skipping := [each for each in everything if each.skips]:
             response = yield self._call(skipping)

@@ -46,8 +46,8 @@ class PartitionReading:
         self.skips = False
         """True if no fetched batch had a record for the client, so that fetching continues at `offset`."""
         self.is_starved = False
-        """True if the partition has records but none was fetched, because other partitions have filled the
-        response."""
+        """True if other partitions have filled the response, so that no record of this partition was
+        fetched."""
 
     @property
     def is_done(self) -> bool:

@@ -40,8 +40,8 @@ _GROUP_ERRORS = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""Error codes that brokers never returned in version 0. They become 7 (REQUEST_TIMED_OUT), which clients
-retry."""
+"""Error codes about group membership, which brokers never returned in version 0. They become 7
+(REQUEST_TIMED_OUT), which clients retry."""
 
 
 def commit(asked: TranslatedRequest) -> Steps:

@@ -41,7 +41,7 @@ def join(asked: TranslatedRequest) -> Steps:
 
 
 def leave(asked: TranslatedRequest) -> Steps:
-    """Translate a LeaveGroup of one member to one with a list of members."""
+    """Translate a LeaveGroup request with one member to a request with a list of members."""
     request = asked.request
     response = yield NodeCall(
         asked.api_key,
@@ -54,7 +54,7 @@ def leave(asked: TranslatedRequest) -> Steps:
 
 
 def find_coordinator(asked: TranslatedRequest) -> Steps:
-    """Translate a FindCoordinator with one key to one with a list of keys."""
+    """Translate a FindCoordinator request with one key to a request with a list of keys."""
     request = asked.request
     response = yield NodeCall(
         asked.api_key,

@@ -37,12 +37,12 @@ TIMEOUT_MS = 30_000
 """
 
 TIMES_MAX = 100
-"""The most times that a request may have for one partition, since each needs a separate request to the
-cluster."""
+"""The most times that a client may request for one partition. The cluster needs a separate request for
+each."""
 
 
 class _Question:
-    """One time that the client requests for a partition, and the offsets to return for it, newest first."""
+    """A time for which a client requests offsets of a partition, and the offsets to return, newest first."""
 
     __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
@@ -77,7 +77,7 @@ def list_offsets(asked: TranslatedRequest) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Divide the requested times into requests with each partition once, as versions since 1 require."""
+    """Divide the requested times into requests with one time per partition, as since version 1."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:

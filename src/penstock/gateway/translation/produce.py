@@ -80,7 +80,7 @@ def produce(asked: TranslatedRequest) -> Steps:
 
 
 def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduceResponse]:
-    """Return the outcomes in the order of the request's partitions, each partition once."""
+    """Return the results for the partitions in the order of the request, each partition once."""
     topics: dict[str, TopicProduceResponse] = {}
     for topic in request.topic_data:
         answer = topics.setdefault(topic.name, TopicProduceResponse(name=topic.name))
@@ -110,7 +110,7 @@ def _refuse_failures(outcomes: _Outcomes) -> None:
 
 
 def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcomes) -> TopicProduceData:
-    """Convert the message sets of a topic; put the outcomes of invalid or empty ones into `outcomes`."""
+    """Convert the message sets of a topic; add the results for invalid or empty ones to `outcomes`."""
     kept: list[PartitionProduceData] = []
     for data in topic.partition_data:
         place = topic.name, data.index

@@ -1,4 +1,4 @@
-"""The rules of translation: versions of client and cluster, and the function that converts."""
+"""Rules for translating requests: which versions of clients and cluster, and the function that converts."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class TranslationRule:
     versions: tuple[int, int]
     """The first and last version of clients' requests to which the rule applies."""
     targets: tuple[int, int]
-    """The first and last version of the cluster's API to which the rule can translate."""
+    """The first and last version of the API into which the rule can translate, if the cluster has them."""
     run: Callable[[TranslatedRequest], Steps]
     done: str
     inexact: str = ""
     takes_highest: bool = False
     """True if the rule translates to the highest possible version, False if to the lowest."""
     needs: tuple[int, ...] = ()
-    """Keys of further APIs that the cluster must support for this rule."""
+    """API keys that the cluster must support, in addition to the request's API, for this rule to apply."""
 
     def target(self, version: int, upstream: Ranges) -> int | None:
-        """Return the target version for a client's `version`, or None if the cluster supports none."""
+        """Return the version into which to translate a client's `version`; None if the cluster has none."""
         offered = upstream.get(self.api_key)
         first, last = self.versions
         if offered is None or not first <= version <= last or any(key not in upstream for key in self.needs):
@@ -75,7 +75,7 @@ def by_fields(asked: TranslatedRequest) -> Steps:
 
 
 def by_fields_exactly(asked: TranslatedRequest) -> Steps:
-    """Translate a request and its response by copying fields; lose no field that is set.
+    """Translate a request and its response by copying fields; refuse if a field that is set would be lost.
 
     Raises:
         Refused: the request or the response sets a field that the other version does not have.
@@ -86,7 +86,7 @@ def by_fields_exactly(asked: TranslatedRequest) -> Steps:
 
 
 def answered(response: M, asked: TranslatedRequest, *, may_lose: bool = True) -> M:
-    """Convert the cluster's response to the client's version, with error codes that the client supports.
+    """Convert the cluster's response to the version of the client, with error codes that the client has.
 
     Raises:
         Refused: the response has a null that the client's version does not allow, or (unless `may_lose`) sets

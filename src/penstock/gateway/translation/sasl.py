@@ -26,7 +26,7 @@ BARE_TOKENS_IN = 0
 GSSAPI = "GSSAPI"
 
 _INITIAL_TOKEN = 0x60
-"""The first byte of a context token of GSSAPI: application tag 0 (RFC 2743, 3.1)."""
+"""The first byte of a GSSAPI token that begins a login: application tag 0 (RFC 2743, 3.1)."""
 
 _KERBEROS = bytes((0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x12, 0x01, 0x02, 0x02))
 """The object identifier of Kerberos 5 (1.2.840.113554.1.2.2), which follows tag and length."""

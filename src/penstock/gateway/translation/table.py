@@ -10,7 +10,8 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.since import FETCH_TOPIC_IDS_SINCE, PRODUCE_TOPIC_IDS_SINCE
 
 NEWEST = 999
-"""A version number above all existing ones, as the upper bound that includes future versions of the cluster.
+"""A version number above all existing ones: the upper bound of rules that also apply to future versions of
+the cluster.
 """
 
 _PRODUCE_BY_NAME_MAX = PRODUCE_TOPIC_IDS_SINCE - 1
@@ -20,7 +21,7 @@ _FETCH_BY_NAME_MAX = FETCH_TOPIC_IDS_SINCE - 1
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
 ) -> TranslationRule:
-    """Return a rule that copies fields by name, for versions in which fields of one name mean the same.
+    """Return a rule that copies fields by name, for versions in which each field has the same meaning.
 
     `more` is a remark for the reference page.
     """
@@ -207,7 +208,7 @@ RULES: tuple[TranslationRule, ...] = (
 
 
 class Refusal(NamedTuple):
-    """Versions of an API that are not translated, and the reason."""
+    """A range of versions of an API that the gateway does not translate, and the reason."""
 
     api_key: int
     versions: tuple[int, int]

@@ -1,1 +1,1 @@
-"""Kafka 0.7 in front of a newer cluster: the byte offsets of 0.7 encode its record offsets."""
+"""Lets Kafka 0.7 clients use a newer cluster. Byte offsets of 0.7 encode the cluster's record offsets."""

@@ -28,7 +28,8 @@ SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
-"""The factor by which slots grow if a consumer's present slots are too small."""
+"""The factor by which a consumer's slots grow if no byte offset with the present slot size can encode its
+position."""
 
 PLACE_BITS = 60
 """The number of low bits of a byte offset that encode the offset and the debt; higher bits encode the slot
@@ -105,5 +106,5 @@ def place_at(code: int) -> ReaderPlace | None:
 
 
 def slot_bits_of(size: int) -> int:
-    """Return the exponent of the smallest slot size that holds `size` bytes, limited to `SLOT_BITS_MAX`."""
+    """Return the exponent of the smallest slot that holds `size` bytes; at most `SLOT_BITS_MAX`."""
     return min(max((size - 1).bit_length(), SLOT_BITS_MIN), SLOT_BITS_MAX)

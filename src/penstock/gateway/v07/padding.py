@@ -19,7 +19,7 @@ from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.message_set import encode_message
 
 GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
-"""The head of a gzip stream: deflate, with a comment, without a time, from an unknown system."""
+"""The header of the gzip streams that are written: deflate, with a comment, no time, unknown system."""
 
 STORED_MAX = 0xFFFF
 """The largest size, in bytes, of one stored (uncompressed) block of a deflate stream."""
@@ -51,7 +51,7 @@ class Value(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """The next message: its number of values, its least size, and the function that pads it to a size."""
+    """The next message to write: its number of values, its minimum size, and a function that pads it."""
 
     values: int
     size: int
@@ -131,7 +131,7 @@ def pack(place: ReaderPlace, values: Sequence[Value], size_max: int, form: str =
 
 
 def _through_gap(place: ReaderPlace, next_offset: int, size_max: int) -> Packed:
-    """Return a message without records, which moves a consumer's byte offset nearer to a distant record."""
+    """Return a message without records, whose size moves a consumer nearer to a distant record."""
     nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
     while True:
@@ -155,7 +155,7 @@ def _plain(value: Value) -> _Next:
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
     """Return a gzip message that contains a message set.
 
-    It is compressed if `is_tight` and if that saves space."""
+    The gzip stream is compressed if `is_tight` and if that saves space; otherwise it is stored."""
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)
@@ -163,7 +163,7 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
 
 
 def _bundle(place: ReaderPlace, values: Sequence[Value], index: int) -> _Next:
-    """Return the next compressed message: with one value, or with several if the position has a debt.
+    """Return the next compressed message: with one value, or with several if the consumer has a debt.
 
     Each further value in a message reduces the debt, the number of slots that the byte offset is ahead.
     """

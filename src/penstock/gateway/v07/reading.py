@@ -37,7 +37,7 @@ FETCH_BYTES = 1 << 20
 """The fetch size in bytes for each partition."""
 
 ANSWER_BYTES = 8 << 20
-"""The fetch size in bytes for all partitions of one broker together."""
+"""The fetch size in bytes for one request to a broker, over all its partitions."""
 
 AT_ONCE = 4
 """The most concurrent fetches from one broker; further fetches wait."""
@@ -61,7 +61,7 @@ KEPT_S = 5.0
 VALUE_OVERHEAD_BYTES = 120
 
 ROUNDS = 3
-"""The most attempts of a fetch while partition leaders move."""
+"""The most attempts of a fetch if partition leaders change meanwhile."""
 
 
 class FoundRecords(NamedTuple):
@@ -72,7 +72,7 @@ class FoundRecords(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """Cached values from offset `start` on, and the time until which they may be used."""
+    """Cached records of a partition from offset `start` on, and the time until which they may be used."""
 
     start: int
     values: list[Value]
@@ -232,7 +232,7 @@ class ClusterReader:
 
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
-    """Return True if a refresh of the metadata may resolve an error."""
+    """Return True if the error is one that a refresh of the metadata may resolve, such as a moved leader."""
     return error is not None and judge(error) is RetryVerdict.REFRESH
 
 

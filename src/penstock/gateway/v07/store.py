@@ -39,7 +39,7 @@ SAME_PARTITION_MAX = 8
 """The most fetches of one partition in a single request; further ones get no messages."""
 
 OFFSETS_MS = 10_000
-"""The timeout in milliseconds for looking up a partition's offset for a time in the cluster (ListOffsets)."""
+"""Timeout in milliseconds of the cluster's look-up of an offset by time (ListOffsets)."""
 
 SAMPLE = 100
 """The number of records at the end of a partition whose sizes determine the size of the partition's slots."""
@@ -90,7 +90,10 @@ class ClusterStore:
     # --- produce ----------------------------------------------------------------------------------------
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part`; if it has no partition, add a random one. Raises the errors of `ClusterWriter`."""
+        """Return `part`, with a random partition number if it has none.
+
+        Raises the errors of `ClusterWriter`.
+        """
         self._counts.sets += 1
         return await self._writer.choose_partition(part)
 
@@ -147,7 +150,10 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> ReaderPlace | Answer | None:
-        """Return the position to read a partition from, or an error; None if the topic does not exist."""
+        """Check a fetch of one partition: return the position to read from, or an error response.
+
+        Returns None if the topic does not exist.
+        """
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -272,7 +278,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """Return the exponent of a partition's slot size: the one in use, or one for the last records."""
+        """Return the exponent of a partition's slot size: the one in use, or one for the newest records."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
@@ -286,7 +292,7 @@ class ClusterStore:
         return slot_bits
 
     def flush_due(self) -> None:
-        """Do nothing: the cluster stores what it has acknowledged."""
+        """Do nothing, since the cluster itself is responsible for storing what it has acknowledged."""
 
     async def close(self, timeout_s: float) -> None:
         """Wait at most `timeout_s` seconds until produced messages are acknowledged, then close."""
@@ -294,7 +300,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the exponent of a slot size into which all values fit, or most if some are very large."""
+    """Return the exponent of a slot size that holds every value, or only most if some are very large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

@@ -27,8 +27,8 @@ APPEAR_S = 5.0
 """The longest time in seconds that a newly created topic may take to appear in Metadata."""
 
 UNKNOWN_S = 1.0
-"""Seconds during which the cluster may answer UNKNOWN_TOPIC_OR_PARTITION for a topic to be created. Apache
-Kafka with KRaft and Penstock answer so while they create the topic; a cluster without auto-creation always
+"""Seconds during which UNKNOWN_TOPIC_OR_PARTITION is accepted for a topic that is being created. Apache
+Kafka with KRaft and Penstock return this error during creation; a cluster without auto-creation always
 does.
 """
 
@@ -76,7 +76,7 @@ class ClusterTopics:
         return 0 if info is None else len(info.partitions)
 
     async def look(self, *, is_urgent: bool = False) -> None:
-        """Look up all topics, unless the last look-up was less than `LOOK_AGAIN_S` seconds ago.
+        """Look up all topics, but at most once in `LOOK_AGAIN_S` seconds.
 
         Raises:
             NetworkError: no broker answers.

@@ -20,11 +20,12 @@ from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
-"""The producer's ``max.block.ms``: a full buffer blocks a connection at most as long as an acknowledgement
-may take."""
+"""The producer's ``max.block.ms``: how long a full buffer may block a connection, equal to the longest time
+for an acknowledgement."""
 
 PIECE = 500
-"""The number of messages of a set after which the event loop handles other connections."""
+"""The number of messages after which producing a large set pauses, so that the event loop can handle other
+connections."""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 

@@ -1,1 +1,1 @@
-"""The kinds of tables: directory, object store, Delta, Iceberg; each stores positions in its commits."""
+"""The kinds of tables: directory, object store, Delta, Iceberg; each commit also stores topic offsets."""

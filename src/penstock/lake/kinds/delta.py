@@ -1,4 +1,4 @@
-"""A Delta table, with the library deltalake: positions are application transactions in its log.
+"""A Delta table, with the library deltalake: topic offsets are stored as application transactions.
 
 Data files are written under their final names, and become part of the table by the log entry that adds them.
 Each log entry is created once, which decides between two writers. Application transactions stay in
@@ -54,7 +54,8 @@ ATTEMPTS_MAX = 10
 """The number of attempts to commit, when other writers of the table commit first."""
 
 PARTITIONS_MAX = 100_000
-"""The most partitions to look up in a log without ``:partitions``, which older releases wrote."""
+"""The most partitions whose offsets are looked up in a log without ``:partitions``. Older releases wrote
+such logs."""
 
 _MASK = (1 << 63) - 1
 _PIECE_MASK = (1 << 62) - 1
@@ -90,7 +91,7 @@ class DeltaLakeTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Return the positions of the writer's last commit, or None. Raises StorageError."""
+        """Return the topic offsets in the writer's last commit, or None. Raises StorageError."""
         table = self._refreshed()
         batch = None if table is None else table.transaction_version(self._app)
         if batch is None:
@@ -199,13 +200,16 @@ class DeltaLakeTable:
         self._layout = layout_of(schema, self._settings, "delta")
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files; return their descriptions for another process. Raises StorageError."""
+        """Complete the files; return texts with which another process can commit them.
+
+        Raises StorageError.
+        """
         files = [] if self._spool is None else self._spool.finish()
         self._forget()
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Add files of other processes to the next log entry. Raises DecodeError."""
+        """Add files that other processes have written to the next commit. Raises DecodeError."""
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
@@ -245,7 +249,7 @@ class DeltaLakeTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def _keep(self, files: list[LandedFile]) -> None:
-        """Keep `files`, which are in the store already, for the next attempt to commit."""
+        """Keep `files`, which are already in the store, so that the next attempt to commit adds them."""
         if self._spool is not None:
             self._spool.close()
         self._spool, self._taken = None, files
@@ -327,7 +331,10 @@ class DeltaLakeTable:
         )
 
     def _look_again(self) -> Positions | None:
-        """Return the table's positions after a commit with unknown outcome; retry. Raises StorageError."""
+        """Read the table's positions after a commit with unknown outcome, with retries.
+
+        Raises StorageError.
+        """
         wait_s = 0.2
         while True:
             try:
@@ -412,7 +419,7 @@ def _id_text(pieces: list[int | None]) -> str | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return an Arrow type with 32-bit offsets of text and bytes, like the rows that `lake.shapes` makes."""
+    """Return an Arrow type in which text and bytes have 32-bit offsets, as in rows of `lake.shapes`."""
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     for view, each in (("string_view", pa.string()), ("binary_view", pa.binary())):
         if hasattr(pa, view):

@@ -49,7 +49,10 @@ class DirectoryTable:
         self.pending_bytes = 0
 
     def positions(self) -> Positions | None:
-        """Return the positions of the writer's last batch, or None. Raises DecodeError and StorageError."""
+        """Return the topic offsets in the writer's last batch, or None.
+
+        Raises DecodeError and StorageError.
+        """
         newest = self._table.newest(self._settings.writer)
         self._batch = -1 if newest is None else newest.batch
         return None if newest is None else positions_of(newest)
@@ -59,7 +62,10 @@ class DirectoryTable:
         return begins_of(self._table.manifests(self._settings.writer))
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the first file, or None if there is none. Raises StorageError."""
+        """Return the columns of the table's first file, or None if there is no file.
+
+        Raises StorageError.
+        """
         layout = self._table.layout()
         if layout is None:
             return None
@@ -91,14 +97,17 @@ class DirectoryTable:
         self._layout = layout_of(schema, self._settings)
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files; return their descriptions for another process. Raises StorageError."""
+        """Complete the files; return texts with which another process can commit them.
+
+        Raises StorageError.
+        """
         if self._files is not None:
             self._done += self._files.finish()
         files, self._done, self._files, self.pending_bytes = self._done, [], None, 0
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Add files of other processes to the next manifest. Raises DecodeError."""
+        """Add files that other processes have written to the next manifest. Raises DecodeError."""
         self._done, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:

@@ -1,4 +1,4 @@
-"""Descriptions of Parquet files as texts, with which one process commits files that another has written."""
+"""Parquet files described as texts, so that one process can commit files that another process has written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.landing.manifest import LandedFile
 
 
 def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
-    """Return descriptions of files for another process.
+    """Return texts that describe Parquet files, so that another process can commit the files.
 
     `begun` is the `time.monotonic` reading when the first file was begun.
     """
@@ -29,7 +29,7 @@ def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
 
 
 def taken(texts: Sequence[str]) -> tuple[list[LandedFile], float]:
-    """Return (the files that `texts` describe, the `time.monotonic` reading when the first was begun).
+    """Return (the Parquet files described by `texts`, the `time.monotonic` reading when the first was begun).
 
     Raises:
         DecodeError: a text is no description of a file.

@@ -1,4 +1,4 @@
-"""An Iceberg table in a catalog, with the library pyiceberg: positions are in the summaries of snapshots.
+"""An Iceberg table in a catalog, with the library pyiceberg: topic offsets are in snapshot summaries.
 
 Data files are written under their final names, with field ids, and become part of the table by the commit of
 their snapshot. The catalog accepts a commit only on top of the snapshot for which it was made, which decides
@@ -46,10 +46,12 @@ ATTEMPTS_MAX = 10
 """The number of attempts to commit, when other writers of the table commit first."""
 
 POSITIONS_PREFIX = "penstock.positions."
-"""The key of a writer's positions in snapshot summaries and table properties; the writer's name follows."""
+"""The beginning of the key under which a writer's positions are in snapshot summaries and table properties;
+the writer's name follows."""
 
 BUFFERED_BYTES_MAX = 64 << 20
-"""Rows are buffered up to four times this many Arrow bytes, or four times the file size if that is less."""
+"""Rows are buffered until they take four times this many bytes in Arrow memory, or four times the file size
+if that is less. Then a file is written."""
 
 
 class IcebergTable:
@@ -89,7 +91,10 @@ class IcebergTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Return the positions of the writer's last commit, or None. Raises DecodeError and StorageError."""
+        """Return the topic offsets in the writer's last commit, or None.
+
+        Raises DecodeError and StorageError.
+        """
         table = self._refreshed()
         if table is None:
             return None
@@ -156,7 +161,7 @@ class IcebergTable:
         self._evolve(schema)
 
     def _evolve(self, schema: pa.Schema) -> None:
-        """Rename, drop, add and widen columns, and set the sort order, as far as the table differs."""
+        """Rename, drop, add and widen columns, and set the sort order, if the table does not match yet."""
         for _ in range(ATTEMPTS_MAX):
             try:
                 with (
@@ -222,7 +227,10 @@ class IcebergTable:
             raise StorageError(f"{self.title} is gone: was it removed?")
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files; return their descriptions for another process. Raises StorageError."""
+        """Complete the files; return texts with which another process can commit them.
+
+        Raises StorageError.
+        """
         if self._buffered:
             self._flush(pa.Table.from_batches(self._buffered))
         begun_s = time.time() - (time.monotonic() - self._begun)
@@ -238,7 +246,10 @@ class IcebergTable:
         ]
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Add files of other processes to the next snapshot. Raises DecodeError and StorageError."""
+        """Add files that other processes have written to the next snapshot.
+
+        Raises DecodeError and StorageError.
+        """
         if self._table is None and self._refreshed() is None:
             raise StorageError(f"{self.title} is gone: was it removed?")
         for text in files:
@@ -270,7 +281,7 @@ class IcebergTable:
         raise StorageError(f"cannot commit to {self.title}: other writers were faster {ATTEMPTS_MAX} times")
 
     def _attempt(self, before: Positions, after: Positions, gone: list[Any]) -> bool:
-        """Return True if the commit has taken effect, False if the table has changed meanwhile.
+        """Try to commit once; return False if the table has changed meanwhile, else True.
 
         Raises:
             OtherWriterError: another process has committed under this name.
@@ -314,7 +325,10 @@ class IcebergTable:
         return True
 
     def _look_again(self) -> Positions | None:
-        """Return the table's positions after a commit with unknown outcome; retry. Raises StorageError."""
+        """Read the table's positions after a commit with unknown outcome, with retries.
+
+        Raises StorageError.
+        """
         wait_s = 0.2
         while True:
             try:
@@ -389,7 +403,7 @@ class _Conflict(Exception):
 
 
 def _stored(table: Any, key: str) -> str | None:
-    """Return the positions in the newest snapshot that has them, else those in the table's properties.
+    """Return the writer's positions in the newest snapshot that has them, else those in table properties.
 
     The properties are used once these snapshots have expired. A table that was rolled back has the positions
     of the snapshot to which it was rolled back.
@@ -425,13 +439,13 @@ def _any_of(rows: list[Mapping[str, Any]]) -> Any:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a field without metadata, with 32-bit offsets of text and bytes, like those of `lake.shapes`."""
+    """Return an Arrow field without metadata, with 32-bit instead of 64-bit offsets for text and bytes."""
     small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return pa.field(field.name, small.get(field.type, field.type))
 
 
 def _widest(schema: pa.Schema, there: Any) -> pa.Schema:
-    """Return `schema`, with the table's type for each column whose type in `schema` is narrower."""
+    """Return `schema`, in which columns that are wider in the table (such as long for int) get its type."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     known = schema_to_pyarrow(there, include_field_ids=False)

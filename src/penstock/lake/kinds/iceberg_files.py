@@ -1,4 +1,4 @@
-"""Descriptions of Iceberg's data files as texts, with which one process commits files of another.
+"""Iceberg's data files described as texts, so that one process can commit files that another has written.
 
 Needs pyiceberg. A text has the fields of the file's entry in an Iceberg manifest. Values of partitions and
 bounds of columns are in Iceberg's single-value serialization.
@@ -51,7 +51,9 @@ def file_text(file: Any, metadata: Any, begun_s: float) -> str:
 
 
 def file_of(text: str, metadata: Any) -> tuple[Any, float]:
-    """Return (the data file in a description, the time in s since 1970 when its writer began its first file).
+    """Return (the data file that a text describes, the time when its writer began its first file).
+
+    The time is in seconds since 1970.
 
     Raises:
         DecodeError: the text is no data file of this table.

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from penstock.lake.kinds.iceberg_specs import transforms
 
 _SORT_ORDER_ID = 15
-"""The index of the field `sort_order_id` in pyiceberg's record of a data file."""
+"""The index at which pyiceberg's `DataFile` record has its field `sort_order_id`."""
 
 
 def set_order(update: Any, texts: Sequence[str], schema: pa.Schema) -> None:
-    """Add the sort fields in `texts` to `update` of pyiceberg. Nulls come first if ascending, else last.
+    """Set a table's sort order to `texts` with pyiceberg's `update`. Nulls are first if ascending, else last.
 
     Raises:
         ConfigError: a text is no transform, or names no column.
@@ -37,7 +37,7 @@ def set_order(update: Any, texts: Sequence[str], schema: pa.Schema) -> None:
 
 
 def has_order(metadata: Any, texts: Sequence[str]) -> bool:
-    """Return whether a table has the sort order in `texts`.
+    """Return True if a table has the sort order in `texts`.
 
     Raises:
         ConfigError: a text is no transform, or names no column.
@@ -52,7 +52,7 @@ def has_order(metadata: Any, texts: Sequence[str]) -> bool:
 
 
 class _Fields:
-    """Collects the fields of a sort order; has the methods `asc` and `desc` of pyiceberg's updates."""
+    """Collects sort fields through `asc` and `desc`, the methods of pyiceberg's sort updates."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema

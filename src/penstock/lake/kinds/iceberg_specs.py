@@ -17,7 +17,7 @@ _CALL = re.compile(
 
 
 def transforms(texts: Sequence[str], schema: pa.Schema) -> list[tuple[str, Any]]:
-    """Return (column, transform of pyiceberg) for each text.
+    """Parse texts such as ``bucket(16, key)``; return (column, transform of pyiceberg) for each.
 
     ``date`` and ``hour`` are transforms of the column with the time, unless a column has that name.
 

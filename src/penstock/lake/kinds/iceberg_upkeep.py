@@ -13,10 +13,11 @@ from typing import Any
 from penstock.lake.kinds.iceberg_sorting import in_order, note_order
 
 COMMITTED_BYTES_MAX = 1 << 30
-"""The bytes of small files to merge in one commit; a commit that fails loses this much work."""
+"""The size in bytes of the small files that one commit merges. If the commit fails, the work for these
+files is lost."""
 
 SNAPSHOTS_KEPT = 1
-"""The number of snapshots up to which none is expired: the current snapshot always stays."""
+"""The number of snapshots that are always kept: if a table has no more, nothing expires."""
 
 ATTEMPTS_MAX = 10
 """The number of attempts to commit, when other writers of the table commit first."""
@@ -51,7 +52,7 @@ def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
 
 
 def _small(table: Any, small_bytes: int) -> list[list[Any]]:
-    """Return the scan tasks of small files, grouped by partition."""
+    """Return pyiceberg's scan tasks for the files smaller than `small_bytes`, grouped by partition."""
     groups: dict[str, list[Any]] = {}
     for task in table.scan().plan_files():
         if task.file.file_size_in_bytes < small_bytes:
@@ -60,7 +61,7 @@ def _small(table: Any, small_bytes: int) -> list[list[Any]]:
 
 
 def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any]]]:
-    """Yield, for each commit, the groups of files to merge; each group of two or more files becomes one."""
+    """Yield for each commit a list of groups of files. Each group is merged into one file."""
     bins: list[list[Any]] = []
     size = 0
     for group in groups:
@@ -143,7 +144,7 @@ def _deletes(task: Any) -> frozenset[str]:
 
 
 def _remove_unnamed(table: Any, made: list[Any]) -> None:
-    """Remove those of the files `made` that no snapshot names; on a failure they stay as orphans."""
+    """Remove the new files `made` that no snapshot contains; if that fails, they stay as orphans."""
     with suppress(Exception):
         table.refresh()
         named = _named(table)
@@ -153,7 +154,7 @@ def _remove_unnamed(table: Any, made: list[Any]) -> None:
 
 
 def expire(table: Any, moment: datetime) -> int:
-    """Expire the snapshots older than `moment` (UTC without a zone); return how many."""
+    """Expire the snapshots older than `moment` (UTC without a zone); return the number of expired ones."""
     before = len(table.metadata.snapshots)
     if before <= SNAPSHOTS_KEPT:
         return 0
@@ -163,7 +164,7 @@ def expire(table: Any, moment: datetime) -> int:
 
 
 def remove_orphans(table: Any, orphan_s: float) -> int:
-    """Remove files at the table's location that no snapshot names, older than `orphan_s` seconds."""
+    """Remove files in the table's directory that no snapshot contains and that are older than `orphan_s`."""
     from pyarrow.fs import FileSelector
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -185,7 +186,7 @@ def remove_orphans(table: Any, orphan_s: float) -> int:
 
 
 def _named(table: Any) -> set[str]:
-    """Return the paths of all files to which the table's metadata refer."""
+    """Return the paths of all files that the table's metadata refer to; these files are no orphans."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {each.statistics_path for each in metadata.statistics}

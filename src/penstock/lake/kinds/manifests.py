@@ -1,4 +1,4 @@
-"""Convert between positions and the manifests of landed tables, and from Arrow schemas to layouts."""
+"""Converts between `Positions` and the manifests of tables in directories and object stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from penstock.landing.manifest import Manifest
 from penstock.model import OffsetRange
 
 TIME_COLUMNS = ("time", "timestamp")
-"""Columns from which `date` and `hour` can be made: the first that the table has is used."""
+"""Columns with a time from which the partition columns `date` and `hour` can be computed: the first that
+the table has is used."""
 
 
 def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> TableLayout:
@@ -31,7 +32,7 @@ def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet
 
 
 def positions_of(manifest: Manifest) -> Positions:
-    """Return the positions of the writer after the batch of a manifest.
+    """Return the writer's positions after the batch that a manifest describes.
 
     Raises:
         DecodeError: the manifest does not have exactly one topic.
@@ -48,14 +49,14 @@ def positions_of(manifest: Manifest) -> Positions:
 
 
 def begins_of(manifests: Sequence[Manifest]) -> Mapping[int, int]:
-    """Return the offset of each partition at which the writer began; empty if batch 0 is missing."""
+    """Return a dict from partition to the offset where the writer began; empty if batch 0 is missing."""
     if not manifests or manifests[0].batch:
         return {}
     return {each.partition: each.start for each in manifests[0].ranges}
 
 
 def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
-    """Return the offset ranges between two positions, also of partitions without new records."""
+    """Return the offset ranges from `Positions` before a batch to those after it, also empty ranges."""
     return [
         OffsetRange(after.topic, partition, before.offsets.get(partition, 0), end)
         for partition, end in sorted(after.offsets.items())
@@ -63,5 +64,5 @@ def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
 
 
 def topic_ids_of(positions: Positions) -> Mapping[str, str]:
-    """Return a dict with the id of the positions' topic, for a manifest; empty if the id is unknown."""
+    """Return a dict from the topic of `positions` to its id, for a manifest; empty if the id is unknown."""
     return {} if positions.topic_id is None else {positions.topic: positions.topic_id}

@@ -64,7 +64,10 @@ class ObjectTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Return the positions of the writer's last batch, or None. Raises DecodeError and StorageError."""
+        """Return the topic offsets in the writer's last batch, or None.
+
+        Raises DecodeError and StorageError.
+        """
         self._renew()
         newest = max(self._batches(self._writer), default=-1)
         self._batch = newest
@@ -146,13 +149,16 @@ class ObjectTable:
         self._layout = layout_of(schema, self._settings)
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files; return their descriptions for another process. Raises StorageError."""
+        """Complete the files; return texts with which another process can commit them.
+
+        Raises StorageError.
+        """
         files = [] if self._spool is None else self._spool.finish()
         self._forget()
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Add files of other processes to the next manifest. Raises DecodeError."""
+        """Add files that other processes have written to the next manifest. Raises DecodeError."""
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
@@ -181,7 +187,7 @@ class ObjectTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def abandon(self) -> None:
-        """Remove the files sent since the last commit, unless a manifest names them after all."""
+        """Remove the files sent since the last commit, except those that a manifest contains."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         if self._is_uncertain:  # workers of a group may have committed on top of it
             sent = []

@@ -1,4 +1,4 @@
-"""An object store or directory for a table's files: create once, read, list, remove. Needs obstore."""
+"""The storage of a table's files in an object store or a directory. Needs obstore."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from penstock.lake.credentials import StoreOptions, without_secrets
 from penstock.lake.kinds.refused import answer_of
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
-"""URL schemes of stores that create an object only if it is missing, so that one of two writers fails."""
+"""URL schemes of stores in which a request can create an object only if it is missing. So, of two writers
+that create the same object, one fails."""
 
 REFUSED = {
     "hdfs": "HDFS has no request that creates a file whole, once. Use iceberg:// or delta:// there",
     "http": "a web server takes no tables",
     "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
 }
-"""A dict from URL schemes of stores that cannot have a table of files and manifests, to the reason."""
+"""A dict from the URL scheme of each store in which tables of files and manifests are impossible, to the
+reason."""
 
 RETRIES_MAX = 10
-"""The number of retries, with growing waits of some seconds in all, if the store is too busy."""
+"""The number of retries if the store is too busy. The waits between them grow; together they take some
+seconds."""
 
 ANSWER_S_MAX = 30
-"""The timeout of a request in seconds, to which the time for sending its body is added."""
+"""The timeout of a request in seconds, not counting the time for sending the request's body."""
 
 SENT_BYTES_PER_S_MIN = 1 << 20
-"""The upload rate from which timeouts are computed; a slower connection needs smaller files."""
+"""The upload rate in bytes per second that timeouts assume. Slower connections need smaller files."""
 
 _CLIENT_OPTIONS = (
     "timeout",
@@ -45,7 +48,7 @@ _CLIENT_OPTIONS = (
     "allow_invalid_certificates",
     "user_agent",
 )
-"""Options of the HTTP client, which obstore takes apart from the options of the store."""
+"""Options of the HTTP client, which obstore expects separately from the options of the store."""
 
 
 class ListedObject(NamedTuple):
@@ -156,7 +159,7 @@ class Objects:
                 return None
 
     def create(self, path: str, data: bytes) -> bool:
-        """Create an object unless it exists; return whether it now exists with exactly these bytes.
+        """Create an object if it is missing; return True if the store now has exactly these bytes.
 
         If the outcome of a request is unknown, obstore repeats it; this function then finds the object of the
         first request.
@@ -174,9 +177,9 @@ class Objects:
         return True
 
     def need_conditions(self, path: str) -> None:
-        """Check, with an object at `path`, that the store refuses to create an object twice.
+        """Test with an object at `path` that the store refuses to create an existing object again.
 
-        Some stores ignore the condition of such a request: two writers would then overwrite each other's
+        Some stores ignore the condition in the request. Two writers would then overwrite each other's
         manifests.
 
         Raises:

@@ -10,7 +10,7 @@ import re
 from penstock.lake.credentials import without_secrets
 
 TEXT_CHARS_MAX = 600
-"""The longest error text in characters; the rest is cut off."""
+"""The maximum length of an error text in characters; the remainder is cut off."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BRANCH = re.compile(r"\s*\n?\s*\u21b3\s*")
@@ -57,7 +57,7 @@ _ADVICE = (
 
 
 def answer_of(error: BaseException) -> str:
-    """Return a library's error as one line without secrets, with advice on what to do."""
+    """Return an error of a store's library as one line without secrets, with advice on what to do."""
     text = str(error) or type(error).__name__
     codes = [*_CODE.findall(text)]
     messages = _MESSAGE.findall(text)

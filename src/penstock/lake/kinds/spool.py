@@ -1,7 +1,7 @@
 """Write Parquet files completely on this machine, then send each to a store by one request.
 
-So a store never has half a file, and a killed process leaves no unfinished upload there. The next writer
-removes the files that a killed process has left on this machine.
+A store therefore never contains half a file, and a killed process leaves no unfinished upload there. The next
+writer removes the files that a killed process has left on this machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Spool:
             self._directory.path, self._directory.path / "files", layout, f"{batch:020d}-00000", settings
         )
         self.sent: list[LandedFile] = []
-        """The files sent to the store; the last one may have failed."""
+        """The files that were sent to the store, including one whose upload has failed at the end."""
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Write rows. Raises as `penstock.landing.files.TaskFiles.add`, and StorageError of a send."""
@@ -69,7 +69,7 @@ class Spool:
 
 
 class _Directory:
-    """A directory locked by this process, so that others remove it only after this process's end."""
+    """A spool directory, locked so that other processes remove it only after this process has ended."""
 
     def __init__(self, parent: str | None) -> None:
         for each in _left_behind(parent or tempfile.gettempdir()):
@@ -87,7 +87,7 @@ class _Directory:
 
 
 def _left_behind(parent: str) -> Iterator[Path]:
-    """Yield the spool directories of killed processes, recognised by their free locks."""
+    """Yield the spool directories that killed processes have left, recognised by their released locks."""
     for each in Path(parent).glob(f"{PREFIX}*"):
         with suppress(OSError):  # another user's, or removed meanwhile
             descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)

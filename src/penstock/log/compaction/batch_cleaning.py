@@ -39,7 +39,7 @@ from penstock.records.format.varint import encode_varint, read_unsigned
 from penstock.records.kernels.key_scanner import Scanner
 
 LatestOffsets = Mapping[bytes, int]
-"""Returns the offset of the last record with a given key, in the part of the log that was read."""
+"""A dict from each key to the offset of its last record, in the part of the log that compaction has read."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -52,9 +52,9 @@ class WhenEmpty(Enum):
 
 
 def keys_of(batch: bytes, entry: BatchEntry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
-    """Return (key, offset) of every record with a key in a batch; control batches have no such records.
+    """Return (key, offset) of every record with a key in a batch; return nothing for a control batch.
 
-    Compaction removes earlier records with these keys.
+    Compaction removes earlier records that have one of these keys.
 
     Raises:
         CorruptRecordError: the records cannot be read.
@@ -131,7 +131,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """Compact an aborted batch or a marker; return the batch to keep, or None to remove it."""
+    """Compact an aborted batch or a transaction marker; return the batch to keep, or None to remove it."""
     if fate is BatchFate.NEEDED:
         return batch
     if fate is BatchFate.SPENT and header.record_count:
@@ -146,7 +146,7 @@ def _clean_whole(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[RecordSpan]]:
-    """Return the decompressed records of a batch of magic 2, and the byte range of each record.
+    """Decompress a batch of magic 2; return its records, and the byte range of each record.
 
     Raises:
         CorruptRecordError: the records cannot be read; or an offset lies outside the batch, or is not above
@@ -233,7 +233,7 @@ def _rebuilt(
     latest_ms: int,
     more_attributes: int = 0,
 ) -> bytes:
-    """Return a batch of new records with the offsets, producer, codec and timestamp type of `header`."""
+    """Return a batch of other records that keeps offsets, producer, codec and timestamp type of `header`."""
     attributes = header.attributes | more_attributes
     if not count:
         attributes &= ~DELETE_HORIZON_BIT

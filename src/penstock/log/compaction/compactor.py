@@ -62,7 +62,7 @@ class CompactionPolicy(NamedTuple):
 
 
 class Dirt(NamedTuple):
-    """The part of a log to compact: its offsets [start, end), and its fraction of the log's bytes."""
+    """The uncompacted part of a log: its offsets [start, end), and its fraction of the log's bytes."""
 
     start_offset: int
     end_offset: int
@@ -71,13 +71,14 @@ class Dirt(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The producer and transaction state that compaction must preserve in a log.
+    """The producer and transaction state of a log, because of which compaction must keep some batches.
 
     The last batch of each listed producer id is kept, if necessary without records.
     """
 
     last_offsets: Mapping[int, int] = MappingProxyType({})
-    """A dict from producer id to the offset of its last batch, which has its sequence numbers."""
+    """A dict from producer id to the offset of its last batch. That batch has the producer's sequence
+    numbers."""
     marker_epochs: Mapping[int, int] = MappingProxyType({})
     """A dict from producer id to its epoch, for producers whose last batch is a marker."""
     aborted: Sequence[Aborted] = ()
@@ -90,7 +91,7 @@ NOTHING_KEPT = Kept()
 
 
 def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int, stable_offset: int = NEVER) -> Dirt | None:
-    """Return the part of a log that is not compacted yet and may be compacted, or None without one."""
+    """Return the part of a log that is not compacted yet and may be compacted; None if there is none."""
     first = max(log.cleaned_to, log.start_offset)
     sealed = log.segments[:-1]
     dirty = []
@@ -169,7 +170,7 @@ class Compaction:
     # --- anywhere ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Read the old segments and write new ones, without objects that the log's own thread uses.
+        """Read the old segments and write new ones, in any thread, while the log is in use.
 
         Stops early if the log is closed meanwhile. Afterwards `is_complete` is True if `finish` may use the
         new segments; otherwise they are removed.
@@ -247,7 +248,7 @@ class Compaction:
             yield entry
 
     def _load(self, source: SegmentSource, entry: BatchEntry) -> bytes:
-        """Read a batch and check its checksum; return its bytes.
+        """Read a batch of the log and check its checksum; return the batch's bytes.
 
         Raises:
             StorageError: the batch cannot be read, or fails its checksum.
@@ -261,7 +262,7 @@ class Compaction:
         return batch
 
     def _groups(self) -> Iterator[list[tuple[Segment, SegmentSource]]]:
-        """Yield groups of consecutive segments to merge into one segment each, so that files are not tiny."""
+        """Yield groups of consecutive segments; each group becomes one segment, to avoid tiny files."""
         group: list[tuple[Segment, SegmentSource]] = []
         size = 0
         limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)

@@ -43,7 +43,7 @@ class BatchFate(Enum):
 
 
 class TransactionsOfPass:
-    """Tracks transactions during one pass of compaction over a log, to decide how to treat each batch."""
+    """Tracks transactions while compaction reads a log once, to decide how to treat each batch."""
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._spans: dict[int, tuple[list[int], list[int]]] = {}

@@ -43,7 +43,7 @@ def read_checkpoint(path: str, words: int) -> list[list[str]]:
 
 
 def write_checkpoint(path: str, entries: Iterable[Iterable[object]], *, sync: bool) -> None:
-    """Replace a checkpoint file by one with these entries; with `sync`, flush it to disk."""
+    """Replace a checkpoint file with one that contains these entries; with `sync`, flush it to disk."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     write_text(path, "\n".join((str(VERSION), str(len(lines)), *lines, "")), sync=sync)
 
@@ -64,5 +64,5 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file by one with these offsets of partitions, and flush it to disk."""
+    """Replace a checkpoint file with one that contains these offsets of partitions, and flush it to disk."""
     write_checkpoint(path, ((*partition, offset) for partition, offset in sorted(offsets.items())), sync=True)

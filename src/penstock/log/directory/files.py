@@ -1,6 +1,6 @@
-"""File operations of the log, with failures of the system raised as StorageError.
+"""File operations for logs; failures of the operating system raise `StorageError`.
 
-Every failure of the operating system is raised as a `StorageError` that names the file, the operation, the
+The error names the file, the operation, the
 reason, and a possible remedy. Its `errno` has the system's error number.
 """
 
@@ -24,7 +24,7 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
-    """Return the error to raise if the system cannot `action` (a verb such as "read") the file `path`."""
+    """Return the error for a failed operation on the file `path`; `action` is a verb such as "read"."""
     failure = StorageError(f"cannot {action} {path}: {reason_of(error)}")
     failure.errno = error.errno
     return failure
@@ -45,7 +45,7 @@ GONE = (
     "was removed, moved or replaced while the broker runs; nothing more is written: put it back, or stop the "
     "broker, restore the data and start it again"
 )
-"""The end of the error message for a directory or file that is no longer at its path."""
+"""The end of an error message, with advice, for a directory or file that is no longer at its path."""
 
 Identity = tuple[int, int]
 """The device and inode of a file. A move does not change them; another file at the same path has others."""
@@ -88,9 +88,8 @@ class OpenFile(FileIO):
 
 
 DESCRIPTORS_SPARE = 16
-"""The number of descriptors, of those that the process may open, that log files must leave free. Files
-that are open briefly need them: checkpoints, directories that are listed, modules imported to report an
-error."""
+"""The number of file descriptors that log files must leave free. Files that are open briefly need them:
+checkpoints, directories that are listed, modules imported to report an error."""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:

@@ -34,8 +34,8 @@ _ONE = b"\2"
 """The encoded length of a compact array with one element: lengths are encoded plus one."""
 
 RECORDS_PER_BATCH = 1000
-"""The number of records per batch. Such a batch is far smaller than the 8 MiB that Kafka's controllers
-allow."""
+"""The number of records per batch. A batch of this many is far smaller than the 8 MiB that Kafka's
+controllers allow."""
 
 CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
 """The name and port of a controller's listener in Kafka's example configurations."""
@@ -47,7 +47,7 @@ files at a start."""
 _UNFINISHED = re.compile(r"\d{20}-\d{10}\.checkpoint(\.part|\.tmp|\.part\.tmp)")
 
 _HEADER_BYTES_MAX = 64 << 10
-"""The number of bytes to read for a snapshot's first batch, which is far shorter."""
+"""The number of bytes to read in order to get a snapshot's first batch, which is far shorter."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -61,13 +61,13 @@ class SnapshotFile(NamedTuple):
 
 
 class QuorumVoters(NamedTuple):
-    """The voters of a quorum as encoded control records; None if the voters are set in configuration."""
+    """The voters of a quorum as encoded control records; None for voters that are static configuration."""
 
     kraft_version: bytes | None = None
     voters: bytes | None = None
 
     def after(self, kind: int, value: bytes) -> QuorumVoters:
-        """Return the voters after a control record of type `kind` has been applied."""
+        """Return the voters that result from applying a control record of type `kind`."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
         if kind == VOTERS:
@@ -96,7 +96,7 @@ class SnapshotContents(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The offset from which the log continues after this snapshot."""
+        """The offset after the last record that the snapshot covers, from which the log continues."""
         return self.file.end_offset
 
     @property
@@ -106,7 +106,9 @@ class SnapshotContents(NamedTuple):
 
 
 def snapshots_in(directory: str) -> list[SnapshotFile]:
-    """Return the snapshots beside a metadata log, newest first, without the first voters (offset 0).
+    """Return the snapshots in a metadata log's directory, newest first, except the one at offset 0.
+
+    The checkpoint at offset 0 has only the first voters.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -135,7 +137,7 @@ def unfinished_in(directory: str) -> list[str]:
 def last_timestamp_ms(file: SnapshotFile) -> int | None:
     """Return the time of the last record that a snapshot covers, from its header.
 
-    None if the header cannot be read.
+    Returns None if the header cannot be read.
 
     Raises:
         StorageError: the file system fails.
@@ -154,7 +156,7 @@ def last_timestamp_ms(file: SnapshotFile) -> int | None:
 def newest_whole(
     directory: str, start_offset: int = 0, end_offset: int | None = None
 ) -> SnapshotContents | None:
-    """Return the newest complete snapshot that a log continues, or None if there is none.
+    """Return the newest complete snapshot from which a log can continue, or None if there is none.
 
     The end offset of such a snapshot is between `start_offset` and `end_offset` of the log, both included. If
     `end_offset` is None, there is no upper limit.

@@ -23,7 +23,8 @@ logger = logger_named("penstock.log")
 PERIOD_S = 1.0
 
 INLINE_S = 0.02
-"""The seconds per second that the caller's thread spends on removals; the last removal may exceed this."""
+"""The seconds in each second that the caller's thread may spend on removals; the last removal may exceed
+the limit."""
 
 
 class Remover:
@@ -37,10 +38,10 @@ class Remover:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._left: deque[str] = deque()
-        """Directories that could not be removed, for `retry`."""
+        """Directories whose removal has failed; `retry` tries again."""
 
     def remove(self, path: str) -> None:
-        """Remove a directory with all its contents, immediately or soon in a thread.
+        """Remove a directory with all its contents, immediately or, if there are many, soon in a thread.
 
         Raises:
             StorageError: the immediate removal fails; `retry` tries again.
@@ -90,7 +91,7 @@ class Remover:
             self._thread.join()
 
     def _run(self) -> None:
-        """Remove the waiting directories; leave any that cannot be removed to `retry` or the next start."""
+        """Remove the queued directories; leave failed removals to `retry` or the next start."""
         while self._waiting and not self._stopping.is_set():
             path = self._waiting.popleft()
             try:
@@ -103,7 +104,7 @@ class Remover:
 
 
 def remove_directory(path: str, is_enough: Callable[[], bool] = lambda: False) -> bool:
-    """Remove a directory with its files and directories; return True if it was removed completely.
+    """Remove a directory with all its contents; return True if it was removed completely.
 
     `is_enough` is called before each file. When it returns True, the removal stops.
 

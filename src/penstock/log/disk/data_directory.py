@@ -59,16 +59,18 @@ SUFFIX_DELETE = "-delete"
 SUFFIXES_FOREIGN = ("-stray", "-future")
 
 REMEDY = "restore it from a copy, or go on without what it held"
-"""The advice that ends log messages about partitions or files missing at a start."""
+"""Advice for the user, which ends log messages about partitions or files that are missing at a start."""
 
 LOOKED_AT_ONCE = 500
-"""The maximum number of open logs whose files are checked at a time, in some milliseconds."""
+"""The maximum number of open logs whose files are checked in one call of `missing`, which takes some
+milliseconds."""
 
 NAME_CHARACTERS_MAX = 255
-"""The maximum characters of a file name that file systems allow."""
+"""The maximum length in characters of a file name in common file systems."""
 
 _in_use: set[str] = set()
-"""The data directories that this process has open, because a file lock does not exclude its own process."""
+"""The data directories that this process has open. They are tracked because a file lock does not exclude
+the process that holds it."""
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
@@ -178,12 +180,12 @@ class DataDirectory:
     # --- partitions -------------------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return the data directory for a partition: always this one, as opposed to `LogDirectories`."""
+        """Return the data directory for a partition: always this one (`LogDirectories` has several)."""
         return self
 
     @property
     def all(self) -> Sequence[DataDirectory]:
-        """All data directories of the broker: only this one, as opposed to `LogDirectories`."""
+        """All data directories of the broker: only this one (`LogDirectories` has several)."""
         return (self,)
 
     @property
@@ -208,7 +210,7 @@ class DataDirectory:
             return None
 
     def note_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
-        """Write the topic id into a partition's directory if it is missing there (old broker, power cut).
+        """Write the topic id into a partition's directory if the file with the id is missing.
 
         Raises:
             StorageError: the file cannot be written.
@@ -317,7 +319,7 @@ class DataDirectory:
             logger.warning("%s; it is tried again later", error)
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Find missing files by comparing the directory at the start with the checkpoints, in any thread.
+        """Compare the directory at the start with the checkpoints to find missing files, in any thread.
 
         `known` returns True if a partition is in the metadata; it is called for partitions that have a
         checkpoint entry but no directory.
@@ -341,7 +343,7 @@ class DataDirectory:
     # --- whether it is all still there ------------------------------------------------------------
 
     def check_in_place(self) -> None:
-        """Check that the directory has not been removed, moved or replaced, by the identity of its lock file.
+        """Check that the data directory has not been removed, moved or replaced while the broker runs.
 
         Raises:
             StorageError: the lock file is not where it was.
@@ -462,7 +464,7 @@ def _lock(path: str) -> int:
 
 
 def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint file; if it is damaged, log a warning and return no offsets.
+    """Return the offsets in a checkpoint file; if the file is damaged, log a warning and return {}.
 
     Checkpoints only save time: the offsets can be found in the logs, too.
     """

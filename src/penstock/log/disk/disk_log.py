@@ -158,7 +158,7 @@ class DiskLog(SegmentedLog):
         )
 
     def check_in_place(self) -> None:
-        """Check that the directory and the active segment have not been removed, moved or replaced.
+        """Check that the log's directory and active segment have not been removed, moved or replaced.
 
         Raises:
             StorageError: the directory or segment is missing or was replaced; or the log is closed, and
@@ -175,7 +175,7 @@ class DiskLog(SegmentedLog):
     def settle(self) -> None:
         """Retry failed file operations of earlier compactions, and remove leftover files.
 
-        A start after a crash would take such leftovers for part of the next compaction.
+        After a crash, the next start would mistake these files for parts of a later compaction.
         """
         super().settle()
         with storage("read", self.directory):
@@ -241,8 +241,7 @@ class DiskLog(SegmentedLog):
     def abandon(self) -> None:
         """Release all files without writing, as after a crash.
 
-        After that, code of this broker that still runs cannot write to the files, because the next broker may
-        use them.
+        Code of this broker that still runs then cannot write to the files, which the next broker may use.
         """
         self.is_closed = True
         for segment in self._segments:

@@ -1,4 +1,4 @@
-"""Find missing files in a data directory at a start, without reading the logs.
+"""Finds missing files in a data directory when a broker starts, without reading the logs.
 
 For each partition, the names and the ends of its segments are compared with the checkpoints. The check only
 reads, and may run while a broker uses the directory. Damage inside a segment is found when the segment is
@@ -32,7 +32,7 @@ class Noted(NamedTuple):
 
 
 def problems_of(directory: str, noted: Noted) -> list[str]:
-    """Return a sentence for each missing file or batch in a partition's directory.
+    """Return a message for each missing file or batch in a partition's directory.
 
     A problem counts only if a second check finds it too, because the broker may have changed files meanwhile.
     """
@@ -67,7 +67,10 @@ def _problems(directory: str, noted: Noted) -> Iterator[str]:
 
 
 def _first_of_epochs(directory: str) -> int:
-    """Return the first offset of the first leader epoch, or -1 if unknown. Deleting records raises it."""
+    """Return the first offset of the oldest leader epoch, or -1 if unknown.
+
+    Deleting records raises this offset.
+    """
     try:
         entries = read_checkpoint(f"{directory}/{LEADER_EPOCHS}", 2)
         return int(entries[0][1]) if entries else -1

@@ -78,7 +78,7 @@ class LogDirectories:
 
     @property
     def broker_epoch(self) -> int:
-        """The broker epoch in the clean-shutdown files."""
+        """The epoch of the broker's last registration, written to the clean-shutdown files."""
         return self.all[0].broker_epoch
 
     @broker_epoch.setter
@@ -89,7 +89,7 @@ class LogDirectories:
     # --- which partition lies where ----------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return the directory of a partition. A new one is assigned to the directory with the fewest."""
+        """Return the directory of a partition; a new partition goes to the directory with the fewest."""
         found = self._home.get(partition) or self._wanted.get(partition)
         if found is None:
             found = min(self.all, key=lambda each: self._counts[each.path])

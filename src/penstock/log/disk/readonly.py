@@ -29,7 +29,7 @@ opened."""
 
 
 class Region(NamedTuple):
-    """Consecutive batches in a file, from the byte `position` to before `end`."""
+    """Consecutive batches in a file, from the byte `position` up to, not including, the byte `end`."""
 
     file: OpenFile
     position: int
@@ -69,7 +69,7 @@ class ReadOnlyLog(SegmentedLog):
         raise StorageError(f"the log in {self.directory} is open for reading only")
 
     def check_in_place(self) -> None:
-        """Do nothing, because the files are held open and are not written."""
+        """Do nothing: the files stay open, and are never written."""
 
     def flush(self) -> None:
         """Do nothing, because nothing was written."""
@@ -78,7 +78,7 @@ class ReadOnlyLog(SegmentedLog):
         """Do nothing; the files are closed when the last reference to this object is dropped."""
 
     def regions(self, start_offset: int, end_offset: int) -> Iterator[Region]:
-        """Yield the file regions that hold the batches of these offsets, segment by segment.
+        """Yield parts of segment files with the batches in a range of offsets, segment by segment.
 
         A region consists of whole batches, so it may contain records outside the range.
 
@@ -128,7 +128,10 @@ class ReadOnlyLog(SegmentedLog):
 
 
 def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
-    """Return the segments of a directory, and their open files, to which the caller keeps references."""
+    """Return the segments of a directory, and their open files.
+
+    The caller must keep references to the files, since these close with their last reference.
+    """
     for attempt in range(OPEN_ATTEMPTS):
         with storage("read", directory):
             names = os.listdir(directory)

@@ -43,7 +43,8 @@ more per byte."""
 NAMES_SHOWN_MAX = 20
 
 LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
-"""The end of the message of an `UnpackLimitError` in a scan, where the limits are arguments, not settings."""
+"""The end of an error message about unpack limits (`UnpackLimitError`). It names the arguments of a scan
+that set these limits."""
 
 Position = int | str | datetime | Mapping[int, int | str | datetime]
 """The start or end of a scan: an offset, "earliest", "latest", a time, or a mapping from partition number
@@ -85,7 +86,7 @@ def read_log(
 
 
 def as_table(batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None) -> pa.Table:
-    """Return the batches of a scan as one table, which has all its columns even without records."""
+    """Return the batches of a scan as one table. It has all columns even if there are no records."""
     import pyarrow
 
     from penstock.records.arrow import schema_for
@@ -150,7 +151,7 @@ def scan_log(
 def find_topic(
     directory: str, topic: str | None, partitions: int | Iterable[int] | None = None
 ) -> dict[TopicPartition, str]:
-    """Return the directory of each partition to read, in order.
+    """Return a dict from each partition to read, in order, to its directory.
 
     Raises:
         ConfigError: there is no such topic or partition, or `topic` is None and there are several topics; the
@@ -289,7 +290,7 @@ def _scan(
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:
-    """Return the offset for the argument `start` or `end` of `scan_log`, limited to the log's offsets."""
+    """Return the offset that the argument `start` or `end` of `scan_log` means, within the log's offsets."""
     if isinstance(position, Mapping):
         position = position.get(partition.partition, default)
     if isinstance(position, datetime):
@@ -303,7 +304,7 @@ def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, de
 
 
 def _mapped(region: Region) -> memoryview | WholeBatches:
-    """Return a region of a file mapped into memory. The mapping ends with its last view."""
+    """Map a region of a file into memory. The mapping ends when its last view is dropped."""
     from penstock.records.decode import WholeBatches
 
     file, position, end, end_offset = region

@@ -29,8 +29,7 @@ def size_of(directory: str) -> int:
 def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
     """Return True if retention may have a segment to delete, because of its age or the log's size.
 
-    A limit of -1 means no limit. If the result is False, there is certainly none; True is not certain,
-    because a time index may lag.
+    A limit of -1 means no limit. False is certain. True is not, because a time index may lag behind its log.
 
     Raises:
         StorageError: the directory cannot be read.

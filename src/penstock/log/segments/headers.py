@@ -63,7 +63,10 @@ def _headers_in(
 
 
 def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
-    """Return the position in the last index entry not past `offset`, or 0 if there is none."""
+    """Return the position in the last index entry up to `offset`, or 0 if there is none.
+
+    The position is a byte in the `.log` file.
+    """
     if offset <= base:
         return 0
     last = last_entry_in(index_path)
@@ -78,7 +81,7 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
 
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
-    """Return True if a batch whose base offset is between `base` and `offset` begins at `position`."""
+    """Return True if a batch with a base offset from `base` to `offset` begins at `position`."""
     head = operating_system.pread(fd, HEAD_BYTES, position)
     try:
         entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)

@@ -83,7 +83,7 @@ def last_entry_in(path: str) -> tuple[int, int] | None:
 
 
 def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int) -> None:
-    """Write entries from number `at_entry` on, and truncate the file to `entries` entries."""
+    """Write index entries to a file from entry number `at_entry` on; truncate it to `entries` entries."""
     with storage("write", path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, FILE_MODE)
         try:
@@ -95,7 +95,7 @@ def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int
 
 
 class OffsetIndex:
-    """An index from offsets to positions: the last offset of a batch, and the batch's first position."""
+    """A sparse index of a segment: maps the last offset of a batch to the byte position of that batch."""
 
     __slots__ = ("base_offset", "offsets", "path", "positions", "saved", "unproven")
 
@@ -107,8 +107,8 @@ class OffsetIndex:
         self.saved = -1
         """The number of entries that are certainly in the file; -1 if the file may be missing or too long."""
         self.unproven = 0
-        """The number of entries that were read from the file. They are compared with the log before they
-        are used."""
+        """The number of entries that were read from the file but not compared with the log yet. They are
+        compared before they are used."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -144,11 +144,11 @@ class OffsetIndex:
         self.positions.append(position)
 
     def place_of(self, offset: int) -> int:
-        """Return the index of the last entry with an offset up to `offset`, or -1 if there is none."""
+        """Return the number of the last entry with an offset of at most `offset`; -1 if there is none."""
         return bisect_right(self.offsets, offset - self.base_offset) - 1
 
     def place_at(self, position: int) -> int:
-        """Return the index of the last entry with a position up to `position`, or -1 if there is none."""
+        """Return the number of the last entry with a position of at most `position`; -1 if there is none."""
         return bisect_right(self.positions, position) - 1
 
     def truncate(self, position: int) -> None:
@@ -179,7 +179,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """An index from timestamps to offsets: no record up to the entry's offset is later than its timestamp."""
+    """A sparse index from timestamps to offsets: no record up to an entry's offset has a later timestamp."""
 
     __slots__ = ("base_offset", "offsets", "path", "saved", "timestamps")
 
@@ -229,7 +229,7 @@ class TimeIndex:
         return self.timestamps[-1], self.base_offset + self.offsets[-1]
 
     def lookup(self, timestamp: int) -> int:
-        """Return the highest offset below which, by the index, every record is earlier than `timestamp`."""
+        """Return the highest offset such that, by the index, every earlier record is before `timestamp`."""
         entry_index = bisect_left(self.timestamps, timestamp) - 1
         return self.base_offset + self.offsets[entry_index] + 1 if entry_index >= 0 else self.base_offset
 

@@ -89,7 +89,7 @@ def tidy(directory: str) -> list[int]:
 
 
 def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
-    """Remove the segments that `.swap` files replace, then rename the `.swap` files to the usual names.
+    """Put compacted `.swap` files in place: remove the segments that they replace, then rename the files.
 
     A `.swap` index without a `.swap` log is removed, and so is the index that it would have replaced, because
     it is unknown which of the two fits the log. Both can be rebuilt from the log.
@@ -183,7 +183,7 @@ def open_segments(
 
 
 def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point: int) -> int:
-    """Return the index of the first segment to check batch by batch; the number of segments if none is."""
+    """Return the index of the first segment whose batches must be checked, or the number of segments."""
     if not clean_shutdown:
         return max((n for n, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
     try:

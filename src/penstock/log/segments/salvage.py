@@ -47,7 +47,7 @@ def sound_batches(segment: Segment, damaged: Damaged) -> Iterator[tuple[memoryvi
 
 
 class _Window:
-    """A part of a segment in memory, which follows the positions that are read."""
+    """A part of a segment that is read into memory; it moves to the positions that are requested."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -76,7 +76,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
-    """Return the size and magic in the batch header at `at`; a size of 0 if the header is not valid."""
+    """Return the size and magic according to the batch header at `at`; size 0 if the header is invalid."""
     if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")

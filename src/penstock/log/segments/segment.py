@@ -69,7 +69,7 @@ from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTE
 logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
-"""The maximum number of cached positions at which reads of a segment ended, because consumers continue
+"""The maximum number of cached positions at which reads of a segment ended. Consumers usually continue
 there."""
 
 READ_AT_ONCE_BYTES = 4096
@@ -269,7 +269,7 @@ class FileSegment(Segment):
         self.release()
 
     def remove_files(self) -> None:
-        """Delete the log and index files of this segment with its suffix."""
+        """Delete the log and index files of this segment, with the suffix that they have now."""
         remove_segment_files(self.directory, self.base_offset, self.suffix)
 
     def truncate_to(self, offset: int) -> None:
@@ -366,9 +366,9 @@ class FileSegment(Segment):
         return self._walk(self._position_of(offset))
 
     def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
-        """Return the batch at `start` with one read, if it is small and `max_bytes` has no room for more.
+        """Return the batch at `start` with one read, if it is small and the only one within `max_bytes`.
 
-        Returns None in all other cases, also for damage; the caller then reads in the usual way.
+        Returns None in all other cases, also for damage; the caller then reads in the general way.
 
         Raises:
             StorageError: the file cannot be read.
@@ -412,7 +412,7 @@ class FileSegment(Segment):
         return found
 
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
-        """Return the end position of the last batch within the limits, for a read from `start`."""
+        """Return the end position of the last batch that a read from `start` may return by its limits."""
         limit = start + max_bytes
         known = self._indexed(lambda index: min(index.place_at(limit), index.place_of(up_to_offset)))
         if known > start:
@@ -435,7 +435,7 @@ class FileSegment(Segment):
         return stop
 
     def _remember(self, offset: int, position: int, end: int) -> None:
-        """Store the position of `offset`, where a read begins or ended, for the next read at this offset.
+        """Cache the position of `offset`, where a read began or ended, for the next read at this offset.
 
         `end` is the end position of the batch at `position`; 0 if unknown.
         """
@@ -484,15 +484,17 @@ class FileSegment(Segment):
         return self._limit_offset, DamagedLogError(self._problem)
 
     def position_before(self, offset: int) -> int:
-        """Return the position of the last batch in the index up to `offset`, without reading the log."""
+        """Return the position in the last index entry up to `offset`, without a search in the log file."""
         return self._indexed(lambda index: index.place_of(offset))
 
     def _position_of(self, offset: int) -> int:
-        """Return the position of the first batch with a last offset of `offset` or later; else the end."""
+        """Return the position of the first batch that ends at `offset` or later, else the segment's end."""
         return self._find(offset)[0]
 
     def _find(self, offset: int) -> tuple[int, int]:
-        """Return the start and end positions of the first batch that reaches `offset`; else the end twice.
+        """Return the start and end position of the first batch that ends at `offset` or later.
+
+        If there is no such batch, both are the end of the segment.
 
         Raises:
             StorageError: the segment is damaged before that batch.
@@ -565,7 +567,7 @@ class FileSegment(Segment):
         return fresh
 
     def _use(self, offsets: OffsetIndex, times: TimeIndex) -> tuple[OffsetIndex, TimeIndex]:
-        """Use these indexes from now on; add entries for the batches after their last entries.
+        """Set the indexes of this segment, and add entries for the batches after their last entries.
 
         Reading those batch headers also finds the last offset and the greatest timestamp.
         """
@@ -595,7 +597,7 @@ class FileSegment(Segment):
         return offsets, times
 
     def _walk_tail(self, start: int, indexed_to: int, note: Callable[[BatchEntry], object]) -> int | None:
-        """Call `note` for each batch from `start` on. `indexed_to` is the last position in the index.
+        """Call `note` for each batch from `start` on; the last one in the index is at `indexed_to`.
 
         Returns:
             The offset after the last batch; None if a sealed segment is damaged there. Reads then end before
@@ -647,7 +649,7 @@ class FileSegment(Segment):
         return False
 
     def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
-        """Return the position in the index entry that `find` selects, after checking it against the log."""
+        """Return the position in the index entry that `find` selects, once it is checked against the log."""
         index = self._indexes()[0]
         entry_index = find(index)
         if entry_index < 0:
@@ -714,7 +716,7 @@ class FileSegment(Segment):
             self._replaced = ()
 
     def _rename(self, suffix: str) -> None:
-        """Change the suffix after the usual names of all files of the segment.
+        """Rename all files of the segment, so that the suffix after their usual names is another one.
 
         The log file is renamed last, so that its indexes already have their new names then.
 

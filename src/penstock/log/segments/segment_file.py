@@ -25,7 +25,8 @@ class SegmentFile:
         self.path = path
         self.is_writable = is_writable
         self.kept: OpenFile | None = None
-        """The open file if this object keeps it open, else None; callers may use it without `opened`."""
+        """The open file while this object keeps it open, else None. Callers may use it directly, without a
+        call of `opened`."""
         self._lent: ref[OpenFile] | None = None
         self._fd = -1
 

@@ -23,7 +23,7 @@ CURE = (
     "what lies before and after can be read; to get past it, restore the file from a copy, or delete the "
     "records up to the next segment (DeleteRecords)"
 )
-"""The advice that ends error messages about a damaged segment."""
+"""Advice for the user, which ends error messages about a damaged segment."""
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:
@@ -32,7 +32,7 @@ def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> 
 
 
 def remove_segment_files(directory: str, base_offset: int, suffix: str = "") -> None:
-    """Delete a segment's log and index files that end in `suffix`; missing files are not an error.
+    """Delete the log and index files of a segment, with `suffix` appended to their usual names.
 
     Raises:
         StorageError: a file cannot be deleted.

@@ -118,7 +118,7 @@ def build(
 
 
 class _Lines:
-    """The lines of generated source, passed to `linecache` only if that module is loaded."""
+    """Lines of generated source, for tracebacks. They go to the module `linecache` only if it is loaded."""
 
     @staticmethod
     def register(filename: str, source: str) -> None:
@@ -132,5 +132,5 @@ def _title(layout: StructLayout) -> str:
 
 
 def classes_of(message_class: type) -> dict[str, Any]:
-    """Return the namespace of a message class's module, which has the classes of the message's structs."""
+    """Return the namespace of the module that defines a message class: it contains the classes of structs."""
     return vars(sys.modules[message_class.__module__])

@@ -1,4 +1,4 @@
-"""Generate decoding source: one call of `struct` unpacks a run of fields, directly into their targets."""
+"""Generates the source of decoders: one `struct` call unpacks adjacent fields directly into their targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.protocol.quoting import literal
 
 
 class DecodeEmitter(Emitter):
-    """Collects decoding source. Its locals: `data`, `pos`, `size`, and `seen`, which counts unknown tags."""
+    """Collects a decoder's source. Its locals: `data`, `pos`, `size`, `seen` (counter of unknown tags)."""
 
     def __init__(self, title: str, view: bool) -> None:
         super().__init__(title)
@@ -28,20 +28,20 @@ class DecodeEmitter(Emitter):
         return inner
 
     def text(self, start: str, end: str) -> str:
-        """Return an expression for the string between two positions; any bytes decode to a string."""
+        """Return a Python expression that decodes the string between two positions; any bytes decode."""
         how = f"'utf-8', {runtime.MALFORMED!r}"
         return f"str(data[{start}:{end}], {how})" if self.view else f"data[{start}:{end}].decode({how})"
 
     def bytes(self, start: str, end: str) -> str:
-        """Return an expression for the bytes between two positions."""
+        """Return a Python expression for a copy of the bytes between two positions."""
         return f"bytes(data[{start}:{end}])" if self.view else f"data[{start}:{end}]"
 
     def uncopied(self, start: str, end: str) -> str:
-        """Return an expression for a view of the bytes between two positions."""
+        """Return a Python expression for a view of the bytes between two positions."""
         return f"{self._whole}[{start}:{end}]"
 
     def refuse(self, problem: str) -> str:
-        """Return a statement that raises DecodeError about the current field."""
+        """Return a Python statement that raises DecodeError about the current field."""
         return f"raise DecodeError({literal(f'{self.where}: {problem}')})"
 
     def array(self, part: ArrayPart) -> None:
@@ -51,7 +51,7 @@ class DecodeEmitter(Emitter):
 
     @contextmanager
     def tags(self) -> Iterator[str]:
-        """Write a block that runs if there are tagged fields; yield the local that holds their count."""
+        """Write a block of code that runs if there are tagged fields; yield the local with their count."""
         tags = self.name("tags")
         if self._run or self._lead:
             self.head(tags, UVARINT)
@@ -67,7 +67,7 @@ class DecodeEmitter(Emitter):
         self.line("    pos += 1")
 
     def _count_tags(self) -> None:
-        """Write the lines that create the counter of a message's unknown tagged fields, if it is missing."""
+        """Write code that creates the counter of a message's unknown tagged fields if there is none yet."""
         self.line("if seen is None:")
         self.line("    seen = [0]")
 
@@ -105,7 +105,10 @@ class DecodeEmitter(Emitter):
                 self.line(f"    {final} = {self.constant('zigzag', kind.small)}[{target}]")
 
     def _write_unpack(self, run: Run, lead: ArrayPart | None, targets: list[str]) -> str:
-        """Write the line that unpacks a run; return an expression for the position of its first head."""
+        """Write the line that unpacks the fixed-size parts of adjacent fields.
+
+        Returns an expression for the position of the first of them.
+        """
         codes = codes_of(run)
         if lead:
             element = lead.kind
@@ -123,7 +126,7 @@ class DecodeEmitter(Emitter):
         return "pos"
 
     def _long(self, run: Run) -> str:
-        """Return the name of a function that reads a run in which a varint has more than one byte."""
+        """Return the name of a function that reads adjacent fields if a varint has more than one byte."""
         if len(run) == 1:
             return self.constant(f"read_{run[0][1].name}", run[0][1].read)
         name = f"read_{name_of(run)}"

@@ -1,4 +1,4 @@
-"""Generate the source of codecs: heads of fields are gathered into runs, tails are written between them.
+"""Generates codecs: fixed-size starts of fields (heads) form runs; variable parts (tails) follow.
 
 Every wire type begins with a head of fixed size: the value itself, or the length before it.
 Heads of adjacent fields form a run, which one call of `struct` reads or writes. In a run, a varint
@@ -52,17 +52,17 @@ class HeadKind:
 
     @property
     def recurs(self) -> bool:
-        """True if the same numbers are sent often, so that caching helps: varints except 64-bit ones."""
+        """True if numbers often repeat, so that caching their bytes helps: varints except 64-bit ones."""
         return self.is_varint and not self.name.endswith("64")
 
     @property
     def packing(self) -> str | None:
-        """The packing of numbers: ``w`` for an unsigned varint, ``z`` for zig-zag, None for a fixed size."""
+        """The encoding of numbers: ``w`` for unsigned varint, ``z`` for zig-zag, None for a fixed size."""
         return self.name[0] if self.is_varint else None
 
 
 class ArrayPart:
-    """The elements of an array, in a run of fields; `sent` names the local with the count on the wire.
+    """The elements of an array in a run of adjacent fields; the local `sent` has the count on the wire.
 
     If `sent` is empty, the count is written together with the elements.
     """
@@ -86,30 +86,32 @@ _CODE_NAMES = {"?": "o", "16s": "u"}
 
 UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
 RECORDS_BYTES = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint, mostly_two=True)
-"""The kind of the length before record batches: few of them have less than 128 bytes."""
+"""The encoding of the length before record batches: a varint that mostly has two bytes, since few batches
+are shorter than 128 bytes."""
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset((
     "append", "data", "end", "holder", "known", "large", "last", "message", "parts", "pos", "seen", "size",
     "tag_end", "tags",
 ))  # fmt: skip
-"""Names that generated functions use for their own locals, so that no other local may have them."""
+"""Names of locals that generated functions use themselves, and that no generated local for a field may
+have."""
 
 Run = list[tuple[str, HeadKind]]
 
 
 def codes_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return the `struct` format of a run of heads."""
+    """Return the `struct` format for the heads (values or lengths) of adjacent fields."""
     return "".join(kind.code for _, kind in run)
 
 
 def name_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return a part of a Python name that identifies the kinds of the heads in a run."""
+    """Return a part of a Python identifier that encodes the kinds of adjacent heads (values or lengths)."""
     return "".join(kind.name for _, kind in run)
 
 
 def singly(run: Run) -> list[Run]:
-    """Return a run divided into shorter runs, in which each varint is alone."""
+    """Divide a run of adjacent fields into shorter runs, in which each varint is alone."""
     pieces: list[Run] = []
     for head in run:
         if head[1].is_varint or not pieces or pieces[-1][-1][1].is_varint:
@@ -119,7 +121,7 @@ def singly(run: Run) -> list[Run]:
 
 
 class Emitter(ABC):
-    """Collects lines of Python, the constants that they use, and the run of heads that is not written yet."""
+    """Collects generated Python lines, constants for them, and fields whose code is not written yet."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -136,7 +138,7 @@ class Emitter(ABC):
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """Write `opening`, then indent the lines that the ``with`` body writes. Flushes before and after."""
+        """Write the line `opening`, and indent the lines that are written within the ``with`` block."""
         self.flush()
         self.line(opening)
         self._indent += 1
@@ -148,12 +150,12 @@ class Emitter(ABC):
         self._indent -= 1
 
     def name(self, stem: str) -> str:
-        """Return an unused name for a local: `stem`, or `stem` with a number."""
+        """Return an unused name for a local variable of generated code: `stem`, or `stem` with a number."""
         number = self._names[stem] = self._names.get(stem, stem in TAKEN) + 1
         return stem if number == 1 else f"{stem}{number}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Add `value` to the constants under `name` or a similar name; return that name."""
+        """Add `value` to the constants of the generated code, as `name` or similar; return its name."""
         candidate, number = name, 1
         while self.constants.get(candidate, value) is not value and self.constants[candidate] != value:
             number += 1
@@ -162,13 +164,13 @@ class Emitter(ABC):
         return candidate
 
     def shared(self, name: str, make: Any) -> str:
-        """Return `name`, after adding the result of `make` to the constants if `name` is missing there."""
+        """Add the result of `make` to the constants as `name` if that name is new; return `name`."""
         if name not in self.constants:
             self.constants[name] = make()
         return name
 
     def finish(self, name: str, inner: Emitter) -> None:
-        """Add the function `name` to the source, with the lines that `inner` has collected."""
+        """Add a separate function `name` to the generated source, with the lines that `inner` has."""
         inner.flush()
         self.functions[name] = inner.lines
 
@@ -177,7 +179,7 @@ class Emitter(ABC):
         return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:
-        """Prepare `inner` to write a separate function; it shares this emitter's constants and functions."""
+        """Prepare the emitter `inner` to write a separate function, with this emitter's constants."""
         inner.constants = self.constants
         inner.functions = self.functions
         inner.path = list(self.path)
@@ -186,17 +188,17 @@ class Emitter(ABC):
 
     @property
     def where(self) -> str:
-        """The path of the current field, for error messages."""
+        """The path of the field for which code is generated now, for error messages."""
         return ".".join([self.title, *self.path])
 
     def head(self, expression: str, kind: HeadKind) -> None:
-        """Add a head to the pending run. `expression` is its value, or its target in decoding."""
+        """Add a field's head (value or length), which is `expression`, to the run that is not written yet."""
         self._run.append((expression, kind))
 
     @abstractmethod
     def array(self, part: ArrayPart) -> None:
-        """Add the elements of an array to the pending run; the previous head is their count."""
+        """Add the elements of an array to the run that is not written yet; the head before is their count."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write the code for the pending run, and begin a new run."""
+        """Write the code for the fields that have been added, and begin a new run."""

@@ -1,4 +1,4 @@
-"""Generate encoding source: one call packs a run of fields, including arrays of fixed-size elements.
+"""Generates the source of encoders: one call packs adjacent fields, with arrays of fixed-size elements.
 
 A run is divided where fixed-size values meet varints, because each has its own fast way: `struct` packs
 fixed-size values; the bytes of varints, or of short arrays of them, are looked up in a cache and joined.
@@ -16,7 +16,7 @@ Piece = tuple[str, "HeadKind | ArrayPart"]
 
 
 class EncodeEmitter(Emitter):
-    """Collects encoding source. Its locals: the list `parts`, and `append`, the method of that list."""
+    """Collects an encoder's source. Its locals: the list `parts`, and the list's method `append`."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -35,7 +35,7 @@ class EncodeEmitter(Emitter):
         self._pieces.append((part.values, part))
 
     def tags(self, condition: str, section: str) -> None:
-        """Write lines that append `section`, the tagged fields, if `condition` is true, else an empty one."""
+        """Write code that appends the tagged fields `section` if `condition` holds, else an empty section."""
         pieces, self._pieces = self._pieces, []
         with self.block(f"if {condition}:"):
             self._pieces = list(pieces)
@@ -45,11 +45,11 @@ class EncodeEmitter(Emitter):
             self._pieces = [*pieces, ("0", UVARINT)]
 
     def before(self, text: str) -> None:
-        """Write a line of generated code that precedes the code of the pending run."""
+        """Write a line of generated code that must precede the code of the fields not written yet."""
         self.line(text)
 
     def refuse(self, problem: str) -> str:
-        """Return a statement that raises EncodeError about the current field."""
+        """Return a Python statement that raises EncodeError about the current field."""
         return f"raise EncodeError({literal(f'{self.where}: {problem}')})"
 
     def flush(self) -> None:
@@ -83,7 +83,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({slow})")
 
     def _with_arrays(self, segment: list[Piece], counts: list[str]) -> tuple[str, str]:
-        """Return two expressions for a segment's bytes: for lengths below 128, and for all lengths."""
+        """Return two expressions that encode fields with arrays: for lengths below 128, for all lengths."""
         name = "pack_" + "_".join(_piece_name(part) for _, part in segment)
         plan = [
             (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment
@@ -105,7 +105,7 @@ class EncodeEmitter(Emitter):
         return f"{pack}({values})", f"{self._concatenation(segment)}({values})"
 
     def _write_two_bytes(self, segment: list[Piece], varints: list[str]) -> None:
-        """Write the branch for two-byte varints, if the only varint is the last value and `mostly_two`."""
+        """Write code for a last varint of two bytes, if it is the only varint and `mostly_two` is set."""
         run = _heads(segment)
         length, kind = run[-1]
         if varints != [length] or not kind.mostly_two or len(run) != len(segment):
@@ -118,7 +118,7 @@ class EncodeEmitter(Emitter):
     # Packed numbers (KIP-625)
 
     def _write_packed(self, segment: list[Piece]) -> None:
-        """Write lines that append varints: from a cache if all are cached, else encoded one by one."""
+        """Write code that appends varints: from a cache if all are cached, else encoded one by one."""
         numbers = [kind for _, kind in _heads(segment)]
         if not numbers or not all(kind.recurs for kind in numbers):
             self.line(f"append({self._joined(segment)})")
@@ -129,7 +129,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({self._concatenation(segment)}({', '.join(value for value, _ in segment)}))")
 
     def _concatenation(self, segment: list[Piece]) -> str:
-        """Return the name of a function that encodes a segment piece by piece, with lengths of any size."""
+        """Generate a function that encodes fields one by one, with lengths of any size; return its name."""
         name = "write_" + "_".join(_piece_name(part) for _, part in segment)
         if name in self.functions:
             return name
@@ -141,7 +141,7 @@ class EncodeEmitter(Emitter):
         return name
 
     def _joined(self, segment: list[Piece], plain: bool = False) -> str:
-        """Return an expression for a segment's bytes; with `plain`, a number not cached raises KeyError."""
+        """Return an expression for the encoded fields; with `plain`, an uncached number raises KeyError."""
         terms = [self._term(value, part, plain) for value, part in segment]
         whole = len(terms) == 1 and not terms[0].startswith("*")
         return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
@@ -183,7 +183,7 @@ def _piece_name(part: HeadKind | ArrayPart) -> str:
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
-    """Divide a run into segments of one packing: None for fixed-size values, else the varint encoding.
+    """Divide adjacent fields into segments, each of fixed-size values or of one varint encoding.
 
     A length belongs to the segment before it, or to the next one if it comes first.
     """

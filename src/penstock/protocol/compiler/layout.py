@@ -1,4 +1,4 @@
-"""Resolve a definition at one version: the wire types of its fields, in wire order."""
+"""Computes the layout of a message at one version: its fields in wire order, and their wire types."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ MALFORMED = "penstock-malformed"
 """The name of the error handler with which `bytes.decode` reads strings that are not UTF-8."""
 
 MALFORMED_BYTES_MAX = 32_767
-"""The maximum size in bytes of a malformed string with its replacement characters, so that every response can
-carry the string."""
+"""The maximum size in bytes of a malformed string after replacement characters are inserted. A longer
+string could not be sent back in every response."""
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -52,17 +52,19 @@ def _replace_malformed(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(MALFORMED, _replace_malformed)
 
 CHUNK_BYTES_MIN = 4096
-"""Bytes-like values longer than this stay uncopied, as chunks of their own."""
+"""The size in bytes above which a bytes-like value is not copied, but sent as a chunk of its own."""
 
 COUNT_CACHED_MAX = 128
-"""A `struct.Struct` is cached for each array length up to this one; longer arrays create one each time."""
+"""The largest array length for which a `struct.Struct` is cached; for longer arrays one is created at each
+call."""
 
 SHAPES_CACHED_MAX = 2000
-"""The maximum number of combinations of array lengths for which a run of fields caches a `struct.Struct`."""
+"""The maximum number of cached `struct.Struct` objects per sequence of fields; each is for one combination
+of array lengths."""
 
 
 def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
-    """Return a function that reads a varint of at most `bits` bits. `value_of` converts the raw number."""
+    """Return a function that reads a varint of at most `bits` bits, and converts it with `value_of`."""
     last_shift = 7 * ((bits - 1) // 7)
 
     def read(data: Data, position: int) -> tuple[int, int]:
@@ -127,10 +129,10 @@ def write_uvarint(value: int) -> bytes:
 
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
-"""The varints of 0 to 127, which have one byte."""
+"""The encoded varints of the numbers 0 to 127; each has one byte."""
 
 ZIGZAG = tuple((value >> 1) ^ -(value & 1) for value in range(128))
-"""The number that each zig-zag varint of one byte stands for, by the value of the byte."""
+"""The decoded number of each zig-zag varint of one byte: its index is the byte."""
 
 
 def zigzag_writer(bits: int) -> HeadWriter:
@@ -156,7 +158,7 @@ def unsigned_writer(bits: int) -> HeadWriter:
 
 
 def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
-    """Return a function of data, position and count that reads this count of varints."""
+    """Return a function of (data, position, count) that reads `count` varints."""
 
     def read(data: Data, position: int, count: int) -> tuple[list[int], int]:
         small = bytes(data[position : position + count])
@@ -193,7 +195,8 @@ class VarintBytes(dict[int, bytes]):
 
 
 NUMBERS_CACHED_MAX = 20_000
-"""The maximum number of numbers, and of arrays, whose encoding is cached, for each varint encoding."""
+"""The maximum number of entries in each cache of encoded numbers or arrays; each varint encoding has such
+caches."""
 
 _VARINT_BYTES: dict[str, VarintBytes] = {}
 
@@ -204,7 +207,7 @@ def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
 
 
 class VarintArrays(dict[tuple[int, ...], bytes]):
-    """A cache of encoded short arrays of varints with their count: replica lists repeat often."""
+    """A cache of encoded short arrays of varints, since arrays such as replica lists often repeat."""
 
     def __init__(self, known: VarintBytes) -> None:
         super().__init__()
@@ -230,7 +233,7 @@ def varint_arrays(name: str, write: HeadWriter) -> VarintArrays:
 
 
 class ArrayUnpackers(dict[int, Any]):
-    """A cache of functions that unpack an array of fixed-size elements and the values after it, by count.
+    """A cache of functions that decode an array and the fixed-size values after it; the key is the count.
 
     The key is the count on the wire: compact arrays send the count plus one, which is the `bias`.
     """
@@ -250,7 +253,7 @@ class ArrayUnpackers(dict[int, Any]):
 
 
 class RunPackers(dict[Any, Any]):
-    """A cache of functions that pack a run of values and arrays, by the counts of the arrays on the wire.
+    """A cache of functions that encode adjacent fields; the key is the encoded counts of their arrays.
 
     `plan` has the kind of each piece, and for an array the bias of its count: compact arrays send the count
     plus one.
@@ -296,7 +299,7 @@ class RunPackers(dict[Any, Any]):
 
 
 PAUSE_BYTES_MIN = 8 * 1024
-"""Messages larger than this are read with the garbage collector paused."""
+"""The size in bytes above which a message is decoded with the garbage collector paused."""
 
 
 def pause_collector() -> bool:
@@ -333,7 +336,7 @@ def check_tags(count: int, bytes_left: int) -> None:
 
 
 def count_unknown_tags(seen: list[int], count: int) -> None:
-    """Add `count` to the number of unknown tagged fields in a message, the only element of `seen`.
+    """Add `count` to `seen[0]`, the number of unknown tagged fields that a message has so far.
 
     Raises:
         DecodeError: there are more than `MESSAGE_TAGS_MAX`.
@@ -346,9 +349,9 @@ def count_unknown_tags(seen: list[int], count: int) -> None:
 def read_unknown_tags(
     data: Data, position: int, size: int, count: int, seen: list[int]
 ) -> tuple[dict[int, bytes], int]:
-    """Return the payloads of a tagged-field section by tag, for a struct without known tags.
+    """Return the bytes of each tagged field by tag, for a struct of which no tags are known.
 
-    `position` is that after the section's count; the second result is the position after the section.
+    `position` is the position after the section's count. The second result is the position after the section.
     """
     check_tags(count, size - position)
     count_unknown_tags(seen, count)
@@ -386,12 +389,12 @@ def write_tag_section(known: dict[int, bytes], unknown: dict[int, bytes] | None)
 
 
 def records_size(records: Any) -> int:
-    """Return the size in bytes of a records value: one piece or a list of pieces."""
+    """Return the size in bytes of a records value, which is one piece or a list of pieces."""
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 
 def add_records(parts: list[Any], records: Any) -> None:
-    """Append a records value to `parts`: one piece, or each piece of a list."""
+    """Append a records value to `parts`: the value if it is one piece, or each piece of a list."""
     if isinstance(records, (list, tuple)):
         parts.extend(records)
     elif records is not None:

@@ -1,4 +1,4 @@
-"""The wire types of structs: fields in order, then the section of tagged fields."""
+"""The wire types of structs: generates code for their fields in order, and for their tagged fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.protocol.schema.definition import FieldSpec, NewStruct
 
 
 class Structure(WireType):
-    """The wire type of a struct that cannot be null."""
+    """The wire type of a struct that cannot be null: its fields, without a marker before them."""
 
     def __init__(self, layout: StructLayout) -> None:
         self.layout = layout
@@ -101,9 +101,9 @@ class NullableStructure(Structure):
 
 
 def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the generated lines that create a struct and decode its fields.
+    """Write code that creates a struct and decodes its fields.
 
-    `struct` is the local for the struct.
+    `struct` is the local variable of the generated code that gets the struct.
     """
     out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
@@ -126,7 +126,10 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
 
 
 def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, struct: str) -> None:
-    """Write lines that set a field to its default. A struct is created there, unless created on first use."""
+    """Write code that sets a field to its default.
+
+    A struct is created in that code, unless it is created on first use.
+    """
     target = f"{struct}.{spec.slot}"
     if spec.default is not NewStruct:
         out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
@@ -143,7 +146,7 @@ def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, s
 
 
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
-    """Write the function that decodes the tagged fields of a struct; return its name."""
+    """Generate a function that decodes the tagged fields of a struct; return the function's name."""
     name = f"read_tags_{layout.spec.name}"
     if name in out.functions:
         return name
@@ -172,7 +175,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
 
 
 def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the generated lines that encode a struct. `struct` is the local that holds it."""
+    """Write code that encodes a struct. `struct` is the local variable that holds it."""
     strict = [not_default(layout, spec, struct) for spec in layout.absent if not spec.ignorable]
     if not layout.flexible:
         strict.append(f"{struct}.unknown_tags")
@@ -192,7 +195,7 @@ def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None
 
 
 def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
-    """Write the function that encodes the section of tagged fields; return its name."""
+    """Generate a function that encodes the tagged fields of a struct; return the function's name."""
     name = f"write_tags_{layout.spec.name}"
     if name in out.functions:
         return name
@@ -213,7 +216,7 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
 
 
 def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
-    """Return a Python condition that is true if a field of the struct `struct` is not its default."""
+    """Return Python source of a condition: true if a field of the struct `struct` is not at its default."""
     default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"
@@ -232,7 +235,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
 
 
 def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
-    """Return True if a field of `struct` has its default; `not_default` writes code for the opposite."""
+    """Return True if a field of the object `struct` is at its default; `not_default` generates such code."""
     default, value = spec.default, getattr(struct, spec.attribute)
     if default is None or value is None:
         return value is default
@@ -245,7 +248,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
-    """Return None if a struct can be encoded, else the path of the wrong field, and the reason."""
+    """Return the path of the field because of which a struct cannot be encoded, and the reason, or None."""
     if value is None:
         return ": null is not allowed"
     for spec in layout.absent:

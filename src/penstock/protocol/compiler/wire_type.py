@@ -18,7 +18,7 @@ from penstock.protocol.schema.definition import FieldSpec, StructSpec
 
 
 class Length:
-    """The encoding of the length or count before a value, which can also stand for null."""
+    """The encoding of the length or count before a value. A special length can stand for null."""
 
     def __init__(self, kind: HeadKind, bias: int) -> None:
         self.kind = kind
@@ -26,15 +26,15 @@ class Length:
         self.null = bias - 1
 
     def of(self, local: str) -> str:
-        """Return a Python expression for the length or count to send for the value `local`."""
+        """Return a Python expression for the length or count to send before the value in `local`."""
         return f"len({local}) + 1" if self.bias else f"len({local})"
 
     def is_present(self, sent: str) -> str:
-        """Return source of a condition: true if the length prefix `sent` stands for a value, not null."""
+        """Return Python source of a condition: true if the length `sent` is of a value, false for null."""
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
-        """Write the lines that raise DecodeError for a negative length, except for an allowed null."""
+        """Write code that raises DecodeError for a negative length that is not an allowed null."""
         if not nullable:
             out.line(out.refuse("null or of negative length"))
         elif not self.bias:
@@ -48,7 +48,7 @@ LONG = Length(INT32, 0)
 
 
 class StepKind(Enum):
-    """The kinds of instructions to skip a part of a value that is not decoded."""
+    """The kinds of `Step`: each says how to skip a part of an encoded value without decoding it."""
 
     BYTES = auto()
     """The part is a fixed number of bytes: `Step.size`."""
@@ -67,13 +67,13 @@ class StepKind(Enum):
 
 
 class Step(NamedTuple):
-    """An instruction to skip one part of a value that is not decoded."""
+    """An instruction to skip one part of an encoded value, without decoding it."""
 
     kind: StepKind
     size: int = 0
     """The size of the part, or of one element, in bytes."""
     length: Length | None = None
-    """The encoding of the length or count."""
+    """The encoding of the length or count that precedes the part."""
     inner: Sequence[Step] = ()
     """The steps that skip an element or a struct."""
     skip: Callable[[memoryview, int], int] | None = None
@@ -82,7 +82,7 @@ class Step(NamedTuple):
 
 
 class WireType(ABC):
-    """The encoding of a field's values in bytes."""
+    """The encoding of a field's values in bytes, and the generator of code for them."""
 
     is_array = False
     """True if values are lists. If the elements are structs, `struct` describes them."""
@@ -98,7 +98,7 @@ class WireType(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[object, ...]:
-        """A value that is equal for types with the same encoding; contents of structs do not count."""
+        """A key for comparisons: equal for types with the same encoding, even if their structs differ."""
 
     @property
     def element_name(self) -> str:
@@ -112,11 +112,11 @@ class WireType(ABC):
 
     @abstractmethod
     def decode(self, out: DecodeEmitter, target: str) -> None:
-        """Write the lines that decode a value into `target`."""
+        """Write code that decodes a value into `target`."""
 
     @abstractmethod
     def encode(self, out: EncodeEmitter, value: str) -> None:
-        """Write the lines that encode the value of the expression `value`."""
+        """Write code that encodes the value of the Python expression `value`."""
 
     @abstractmethod
     def problem(self, value: Any) -> str | None:
@@ -124,10 +124,10 @@ class WireType(ABC):
 
     @abstractmethod
     def steps(self) -> list[Step]:
-        """Return the steps that skip a value without decoding it, to count its entries for request limits."""
+        """Return steps that skip a value without decoding it. Request limits use these to count entries."""
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
-        """Write the lines that decode elements into the list `target`. `sent` is the local with the count."""
+        """Write code that decodes elements into the list `target`. The local `sent` has their count."""
         out.flush()
         count = self.checked_count(out, sent, length)
         items, item = out.name("items"), out.name("item")
@@ -139,7 +139,7 @@ class WireType(ABC):
             out.line(f"{items}.append({item})")
 
     def checked_count(self, out: DecodeEmitter, sent: str, length: Length) -> str:
-        """Write the lines that check a count before memory is allocated for it; return its local."""
+        """Write code that checks a count before memory is allocated for it; return the count's local."""
         count = out.name("count")
         out.line(f"{count} = {sent} - 1" if length.bias else f"{count} = {sent}")
         out.line(f"if not 0 <= {count} <= size - pos:")
@@ -147,13 +147,13 @@ class WireType(ABC):
         return count
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
-        """Write the lines that encode the elements of the local `items`; their count is already written."""
+        """Write code that encodes the elements of the local `items`; the code for their count precedes."""
         item = out.name("item")
         with out.block(f"for {item} in {items}:"):
             self.encode(out, item)
 
     def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
-        """Write one expression for count and elements, if the type has one; return True if it was written."""
+        """Write one expression for count and elements, if possible; return True if it was written."""
         return False
 
     @property
@@ -168,7 +168,7 @@ class WireType(ABC):
 
 
 class PlacedField:
-    """A field at one version: its specification and its wire type."""
+    """A field of a struct at one version: its specification and its wire type."""
 
     __slots__ = ("spec", "wire")
 

@@ -40,7 +40,8 @@ from penstock.protocol.compiler.wire_type import (
 from penstock.protocol.schema.definition import SIGNED, UNSIGNED
 
 GUIDE_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
-"""Names of the protocol guide that are not those of definitions in capitals."""
+"""A dict from a type's name in definitions to its name in Kafka's protocol guide, where that is not the
+name in capitals."""
 
 
 class Fixed(WireType):
@@ -150,7 +151,7 @@ VARINT_TYPES = {
 
 
 class Uuid(WireType):
-    """The wire type of an id: 16 bytes."""
+    """The wire type of a UUID, such as a topic id: 16 bytes."""
 
     kind = fixed_kind("16s")
     guide_name = "UUID"
@@ -178,7 +179,7 @@ class Uuid(WireType):
 
 
 class LengthPrefixed(WireType):
-    """The wire type of a length, then that many bytes. `plain_name` is the protocol guide's basic name."""
+    """The wire type of values with a length before their bytes. `plain_name` is the protocol guide's name."""
 
     plain_name: str
     length: Length
@@ -266,7 +267,7 @@ class Blob(LengthPrefixed):
         return self.length.kind
 
     def taken(self, out: DecodeEmitter) -> str:
-        """Return an expression for the bytes from `pos` to `end`."""
+        """Return a Python expression for the value: the bytes from `pos` to `end`."""
         return out.bytes("pos", "end")
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
@@ -431,7 +432,7 @@ class Array(WireType):
 
 
 def _always(wire: WireType) -> Callable[[bool, bool], WireType]:
-    """Return a function that returns `wire` for every form: compact or not, nullable or not."""
+    """Return a function that always returns the wire type `wire`, compact or not, nullable or not."""
     return lambda compact, nullable: wire
 
 
@@ -442,5 +443,5 @@ WIRE_TYPES: dict[str, Callable[[bool, bool], WireType]] = {
     "bytes": Blob,
     "records": RecordSet,
 }
-"""For each scalar type of the definition language the function that returns its wire type:
-f(compact, nullable)."""
+"""A dict from each scalar type of definitions to a function of (compact, nullable) that returns its wire
+type."""

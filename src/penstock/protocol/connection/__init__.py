@@ -1,7 +1,7 @@
 """Both ends of a Kafka connection without I/O: split frames, apply limits, match answers to requests.
 
-The code that drives an end owns the socket. A socket reads straight into the buffer that the end lends; a TLS
-layer decrypts into it. `penstock.protocol.connection.client` has the client's end,
-`penstock.protocol.connection.server` the broker's end, `penstock.protocol.framing` splits a stream
-into frames.
+The caller owns the socket, and reads from it into a buffer that the connection object lends; a TLS layer
+decrypts into this buffer. `penstock.protocol.connection.client` has the client's end,
+`penstock.protocol.connection.server` the broker's end, `penstock.protocol.framing` splits a stream into
+frames.
 """

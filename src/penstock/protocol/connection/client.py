@@ -47,7 +47,8 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-"""The error code UNSUPPORTED_VERSION as bytes. A response to ApiVersions with this code has version 0."""
+"""The encoded error code UNSUPPORTED_VERSION. A response to ApiVersions that begins with this code has
+version 0."""
 
 
 class UnexpectedFrameError(DecodeError):
@@ -55,7 +56,7 @@ class UnexpectedFrameError(DecodeError):
 
 
 class CorrelationError(DecodeError):
-    """A broker answered a request that is not the oldest one in flight; answers must keep the order."""
+    """A broker's answer has the correlation id of another request than the oldest one in flight."""
 
 
 class ClientConnection(Generic[Token]):
@@ -102,7 +103,7 @@ class ClientConnection(Generic[Token]):
         )
 
     def get_buffer(self) -> memoryview:
-        """Return the buffer for the next bytes; not empty if `next_answer` has returned None before."""
+        """Return the buffer for the next bytes. It has room if `next_answer` has returned None before."""
         return self._frames.get_buffer()
 
     def received(self, count: int) -> None:
@@ -114,7 +115,9 @@ class ClientConnection(Generic[Token]):
         self._frames.received(count)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next raw frame, or None until more bytes arrive. For use after `expect_raw_frames`.
+        """Return the next raw frame, or None if more bytes must arrive first.
+
+        For use after `expect_raw_frames`.
 
         Raises:
             FrameSizeError: the size of a frame is outside the limits.
@@ -123,7 +126,7 @@ class ClientConnection(Generic[Token]):
         return self._frames.next_frame()
 
     def expect_raw_frames(self, is_raw: bool) -> None:
-        """Switch to raw frames, which `next_frame` returns, or back if `is_raw` is False.
+        """Switch to raw frames, which `next_frame` returns; switch back if `is_raw` is False.
 
         Raw frames are SASL tokens without a correlation id. Brokers before 1.0 send them between
         SaslHandshake version 0 and the end of authentication.
@@ -159,7 +162,7 @@ class ClientConnection(Generic[Token]):
         return encode_request(message, version, correlation_id, self._client_id)
 
     def next_answer(self) -> tuple[Token, Message] | None:
-        """Return (token, answer) of the oldest request in flight, or None until more bytes arrive.
+        """Return (token, answer) for the oldest request in flight, or None if more bytes must arrive.
 
         Raises:
             FrameSizeError: an answer announces fewer than 4 bytes, or more than the limit.
@@ -231,7 +234,10 @@ class ClientConnection(Generic[Token]):
 
 
 def _take_expected(in_flight: Sized, take: Callable[[int], memoryview], size: int) -> memoryview:
-    """Return a view for a long answer. Raises UnexpectedFrameError if no request is in flight."""
+    """Return a view into which a long answer is received.
+
+    Raises UnexpectedFrameError if no request is in flight.
+    """
     if not in_flight:
         raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
     return take(size)

@@ -24,18 +24,20 @@ from penstock.protocol.framing import FRAME_BYTES_MAX, ConnectionStateError, che
 _unpack_size = Struct(">i").unpack_from
 
 FRAME_START_BYTES = 64 << 10
-"""The first size of the buffer for a frame of a new connection. The buffer doubles as bytes arrive."""
+"""The first size in bytes of a new connection's buffer for an incomplete frame. The buffer doubles as bytes
+arrive."""
 
 BACKLOG_BYTES_MAX = 64 << 10
-"""The maximum number of bytes that are read ahead while a request is open. Reading shows if the peer has
-closed."""
+"""The maximum number of bytes that are read ahead while a request is open. Reading ahead shows if the peer
+has closed the connection."""
 
 REQUEST_BYTES_MIN = 1
-"""The smallest size of a frame; the parser of headers refuses one that is shorter than a header."""
+"""The smallest size of a frame in bytes. Frames that are shorter than a request header are refused later,
+by the parser of headers."""
 
 
 class Memory(Protocol):
-    """An object that lends buffers to connections, for requests that arrive in parts."""
+    """An object that lends buffers to connections, for requests that arrive in several reads."""
 
     def lend(self, size: int) -> bytearray | None:
         """Return a buffer of at least `size` bytes; None to refuse, which ends the connection."""
@@ -98,7 +100,7 @@ class ServerConnection:
 
         None after `next_request` has returned None. Drivers read it to see if there are more bytes."""
         self._position = self._end = 0
-        """The range of `rest` that is not split into requests yet."""
+        """The start of the range of `rest` that is not split into requests yet; `_end` is its end."""
         self._backlog = bytearray()
         self._buffer: bytearray | None = None
         """The buffer that was lent for the arriving frame, or for the last request."""
@@ -161,9 +163,9 @@ class ServerConnection:
         return None
 
     def next_request(self, is_paused: bool = False) -> memoryview | None:
-        """Open the next whole request, and return it without its size.
+        """Open the next complete request, and return its bytes without the size field.
 
-        Returns None while a request is open, if `is_paused`, and until more bytes arrive. The view is valid
+        Returns None while a request is open, if `is_paused`, or if more bytes must arrive. The view is valid
         until the next call.
 
         Raises:
@@ -223,7 +225,7 @@ class ServerConnection:
 
     @property
     def pending_bytes(self) -> int:
-        """The number of received bytes that do not form a whole request yet, including bytes of sizes."""
+        """The number of received bytes that do not form a complete request yet, including its size field."""
         cut = 0 if self.rest is None else self._end - self._position
         return cut + len(self._backlog) + (0 if self._frame is None else 4 + self._filled)
 
@@ -256,7 +258,7 @@ class ServerConnection:
             raise ConnectionStateError("an answer, and no request is open")
 
     def set_aside(self) -> None:
-        """Let later requests be answered before the open one: a deliberate fault, for tests.
+        """Let later requests be answered before the open one: a fault that tests inject on purpose.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -268,7 +270,7 @@ class ServerConnection:
 
     @property
     def is_open(self) -> bool:
-        """True if a request was returned and has not been answered."""
+        """True if a request was returned that has not been answered yet."""
         return self._is_open
 
     def data_to_send(self) -> bytes:
@@ -283,7 +285,7 @@ class ServerConnection:
     # --- the end -----------------------------------------------------------------------------------------
 
     def drop_frame(self) -> None:
-        """Release the buffer of the partly received frame. No more requests can be read afterwards."""
+        """Release the buffer of an incomplete request. No more requests can be read afterwards."""
         self._frame = None
         if self._buffer is not None:
             self._return_buffer()

@@ -1,1 +1,1 @@
-"""Messages shown to users and tools: definitions, JSON form, sizes, version prefixes of records."""
+"""Shows messages to users and tools: definitions, JSON form, sizes; version prefixes of stored messages."""

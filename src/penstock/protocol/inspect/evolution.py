@@ -31,7 +31,7 @@ class DefinitionFinding(NamedTuple):
 
 
 def compare(old: Definition, new: Definition) -> list[DefinitionFinding]:
-    """Return the changes from `old` to `new`, without additions. Breaking changes come first."""
+    """Return the changes from the definition `old` to `new`, breaking ones first, without additions."""
     found = list(_messages(old, new))
     seen: dict[tuple[str, str, bool], list[int]] = {}
     for version in _released(old):
@@ -112,7 +112,7 @@ def _structs(old: StructLayout, new: StructLayout, path: str) -> Iterator[Defini
 
 
 def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[DefinitionFinding]:
-    """Yield the differences between the untagged fields, which must be the same in the same order."""
+    """Yield differences between the untagged fields of two definitions, which must have the same order."""
     before = {field.spec.name: field for field in old.fields}
     after = {field.spec.name: field for field in new.fields}
     old_tags = {field.spec.name for _, field in old.tagged}
@@ -140,7 +140,10 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Defin
 
 
 def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
-    """Return old and new names of renamed fields; none unless both layouts have the same types in order."""
+    """Return a dict from old to new names of renamed fields.
+
+    It is empty unless both versions have the same types in the same order.
+    """
     pairs = list(zip(old.fields, new.fields, strict=False))
     if len(old.fields) != len(new.fields) or any(
         each.wire.shape != other.wire.shape for each, other in pairs

@@ -98,7 +98,7 @@ def json_form(message_class: type[Message], version: int) -> JsonForm:
 
 
 class _Problem(Exception):
-    """The reason why a value is invalid. Callers add the path before it as it propagates."""
+    """The reason why a value is invalid. As it propagates, each caller adds a part of the field's path."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -107,7 +107,7 @@ class _Problem(Exception):
 
 
 class _Plan:
-    """Makes conversion functions for the fields of a message and its structs."""
+    """Creates the functions that convert the fields of a message and its structs to JSON and back."""
 
     def __init__(self, layout: StructLayout, classes: Mapping[str, Any]) -> None:
         self._layout = layout
@@ -146,7 +146,7 @@ class _Plan:
         return not_default(self._layout, field, "struct")
 
     def _writer(self, field: FieldSpec) -> Write | None:
-        """Return a function that converts a value that is not null to JSON; None if it stays the same."""
+        """Return a function that converts non-null values of a field to JSON; None if they stay unchanged."""
         field_type = field.type_at(self._version)
         if field_type.is_struct:
             one: Write | None = self.struct_writer(self._layout.structs[field_type.base])
@@ -215,7 +215,7 @@ def camel_case(name: str) -> str:
 
 
 def _compiled(condition: str) -> Callable[[Any], Any]:
-    """Return a function of `struct` that evaluates a Python condition about its fields."""
+    """Compile a Python condition about the fields of `struct` to a function with that argument."""
     namespace: dict[str, Any] = {}
     exec(f"def condition(struct):\n    return {condition}", namespace)
     made: Callable[[Any], Any] = namespace["condition"]

@@ -1,4 +1,4 @@
-"""Print a definition: its grammar in the style of Kafka's protocol guide, and its fields as rows."""
+"""Prints a definition: its grammar in the style of Kafka's protocol guide, and a table of its fields."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from penstock.protocol.schema.scalar_types import INTEGER_BITS
 
 
 class FieldCost(NamedTuple):
-    """An integer field: the number of its values in the sample, and their size in bytes in each encoding."""
+    """An integer field's number of values in a sample message, and their total bytes in each encoding."""
 
     path: str
     type: str
@@ -36,7 +36,7 @@ class FieldCost(NamedTuple):
         return min(costs, key=lambda encoding: costs[encoding])
 
     def cost(self, encoding: str) -> int:
-        """Return the size in bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
+        """Return the field's bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
         return {FIXED: self.fixed, SIGNED: self.zigzag, UNSIGNED: self.unsigned}[encoding]
 
 
@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
     bytes_now: int
 
     def total(self, encoding: str | Callable[[FieldCost], str]) -> int:
-        """Return the message's size in bytes if all integers have one encoding, or each field has its own."""
+        """Return the message's bytes if all integers have one encoding, or if each field has its best."""
         choose = encoding if callable(encoding) else lambda _: encoding
         return self.other_bytes + sum(field.cost(choose(field)) for field in self.fields)
 
@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 def measure(message: Message, version: int) -> Sizes:
-    """Return the encoded size in bytes of each integer field of a message, in the order of the definition.
+    """Return the bytes of each integer field of a message in each encoding, in definition order.
 
     Raises:
         EncodeError: the message cannot be encoded at this version.
@@ -79,7 +79,7 @@ def _collect(
     path: str,
     values: dict[str, tuple[FieldType, list[int]]],
 ) -> None:
-    """Add the integers of a struct to `values`, keyed by their path; a tagged field only if it is written."""
+    """Add the integers of a struct to `values`, a dict by path; skip tagged fields that are not written."""
     for field in spec.fields:
         if layout.version not in field.versions:
             continue

@@ -29,13 +29,13 @@ _INT16 = Struct(">h")
 TWO_BYTES, KEY, VARINTS = "two bytes", "key", "varints"
 
 _WITHOUT = frozenset({"QuorumStateData"})
-"""Messages without a prefix, because Kafka stores them as JSON in files of their own."""
+"""Names of messages without a version prefix, because Kafka stores them as JSON in files of their own."""
 
 _ways: dict[type[Message], str] = {}
 
 
 def leading_bytes(message_class: type[Message], version: int) -> bytes:
-    """Return the prefix of a message of this class at `version`.
+    """Return the version prefix of a message of this class at `version`.
 
     Raises:
         ConfigError: messages of this class have no prefix.
@@ -48,7 +48,9 @@ def leading_bytes(message_class: type[Message], version: int) -> bytes:
 
 
 def read_leading(message_class: type[Message], data: bytes) -> tuple[int | None, int]:
-    """Return (version, position of the message itself); the version is None if the prefix has none.
+    """Read a version prefix; return (version, position after the prefix).
+
+    The version is None if the prefix has none.
 
     Raises:
         DecodeError: the bytes are too short, or the prefix is that of another message.
@@ -94,7 +96,7 @@ def _way(message_class: type[Message]) -> str:
 
 
 def _way_of(definition: Definition) -> str:
-    """Return the form of version prefix for messages of a definition; an empty string for no prefix."""
+    """Return the form of version prefix that messages of a definition have; an empty string for none."""
     if definition.type == "coordinator-key":
         return KEY
     if definition.type == "metadata":

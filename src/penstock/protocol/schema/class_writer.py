@@ -12,7 +12,7 @@ from penstock.protocol.schema.scalar_types import RECORDS, SCALARS
 from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions
 
 LINE_MAX = 110
-"""The greatest length of a line that the formatter of this project does not break."""
+"""The maximum line length in characters in this project's source; the formatter breaks longer lines."""
 
 
 def module_source(definition: Definition) -> str:
@@ -49,7 +49,7 @@ def _title(definition: Definition) -> str:
 
 
 def _shown(versions: Versions) -> str:
-    """Return a range of versions as text: ``version 3``, ``versions 0 to 4``, ``versions from 2 on``."""
+    """Return a range of versions in words: ``version 3``, ``versions 0 to 4``, ``versions from 2 on``."""
     lowest, highest = versions.lowest, versions.highest
     if highest == OPEN_END:
         return f"versions from {lowest} on"
@@ -127,9 +127,9 @@ def _is_optional(field: FieldSpec) -> bool:
 
 
 def _argument(field: FieldSpec) -> str:
-    """Return the annotation and the default of an `__init__` argument, as source.
+    """Return the annotation and the default value of an `__init__` argument for a field, as source.
 
-    If None stands for null, () is the argument that stands for the field's default.
+    For a field in which None means null, the argument () selects the field's default.
     """
     optional = " | None" if _is_optional(field) else ""
     if field.default == () or field.default is NewStruct:

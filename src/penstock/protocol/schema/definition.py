@@ -1,4 +1,4 @@
-"""The definition language: messages described as data.
+"""Classes for message definitions: messages described as data, in Kafka's own definition language.
 
 A definition is a JSON object in Kafka's own language. It names the message, the versions that
 exist and those that are flexible, and its fields: each with a type and the versions that have it.
@@ -26,7 +26,7 @@ class DefinitionError(ConfigError):
 
 
 class NewStruct:
-    """A marker for the default of a struct that is not null: a new struct with the defaults of its fields."""
+    """A marker for the default value of a struct field: a new struct whose fields have their defaults."""
 
 
 class FieldType(NamedTuple):
@@ -72,7 +72,7 @@ class FieldSpec:
     entity_type: str | None
 
     def type_at(self, version: int) -> FieldType:
-        """Return the field's type at one of its versions."""
+        """Return the type of the field in one of its versions."""
         if len(self.types) == 1:
             return self.types[0][1]
         return next(field_type for versions, field_type in self.types if version in versions)
@@ -84,12 +84,12 @@ class FieldSpec:
 
     @property
     def slot(self) -> str:
-        """The name of the slot for the value: the attribute's name, with "_" before it if `is_made_late`."""
+        """The name of the Python slot: the attribute's name, with "_" before it if `is_made_late`."""
         return f"_{self.attribute}" if self.is_made_late else self.attribute
 
     @property
     def widest(self) -> FieldType:
-        """The type that can hold the values of all versions of the field."""
+        """The type that can contain the values of the field in all versions, such as the widest integer."""
         return max((each for _, each in self.types), key=lambda each: INTEGER_BITS.get(each.base, 0))
 
 

@@ -1,4 +1,4 @@
-"""Read the JSON of a definition: typed properties, or a `DefinitionError` that names file and field."""
+"""Reads properties from a definition's JSON. A `DefinitionError` for a wrong type names file and field."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class JsonSource:
 
 
 def number_of(source: object) -> Any:
-    """Return `source`; as an int if it is a string of digits, as some tags in Kafka's definitions are."""
+    """Return `source`, or its number if it is a string of digits: Kafka's definitions write some tags so."""
     return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source

@@ -72,7 +72,7 @@ def parse_definition(source: object, origin: str) -> Definition:
 
 
 class Parser:
-    """Parses one definition, and holds the state for rules about the whole definition."""
+    """Parses one definition, and holds the state for rules that concern the whole definition."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -150,7 +150,7 @@ class Parser:
                 self.check_elements(field, points, empty)
 
     def _ranges(self, root: StructSpec) -> Iterator[Versions]:
-        """Yield every range of versions that affects the encoding."""
+        """Yield every version range in a definition that affects the encoding, such as a field's versions."""
         yield self._flexible
         for struct in (root, *self._structs.values()):
             for field in struct.fields:
@@ -158,7 +158,7 @@ class Parser:
                 yield field.nullable
 
     def check_elements(self, field: FieldSpec, points: Sequence[int], empty: set[tuple[str, int]]) -> None:
-        """Check that array elements take up bytes, so that decoders can limit counts by the bytes left."""
+        """Check that no array has elements of zero bytes, so that the bytes left limit its count."""
         field_type = field.widest
         if not (field_type.is_array and field_type.is_struct):
             return
@@ -167,7 +167,7 @@ class Parser:
                 raise self.fail(field.path, f"in version {version}, its elements have no fields")
 
     def without_bytes(self, structs: Sequence[StructSpec], version: int) -> list[StructSpec]:
-        """Return the structs whose encoding is empty at a version."""
+        """Return the structs that are encoded as no bytes at all in a version."""
         if version in self._flexible:
             return []
         known: dict[str, bool] = {}
@@ -189,7 +189,7 @@ class Parser:
     def check_extent(
         self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
     ) -> tuple[int, int]:
-        """Check the limits of a struct; return (number of fields, nested ones included, depth of nesting).
+        """Check the limits of a struct; return (number of fields including nested ones, depth of nesting).
 
         `outer` are the structs around it. `known` stores the results, so that each struct is checked once.
         """
@@ -426,7 +426,7 @@ class Parser:
 
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:
-    """Yield the names of the structs in the fields of `struct`, in order."""
+    """Yield the names of the structs that are types of fields of `struct`, in order."""
     for field in struct.fields:
         if field.types[0][1].is_struct:
             yield field.types[0][1].base

@@ -34,13 +34,13 @@ class ScalarType(ABC):
     """The name of the type in definitions."""
 
     python_type: str
-    """The annotation of a message's attribute of this type, without ``| None``."""
+    """The Python type annotation of message attributes of this type, without ``| None``."""
 
     can_be_null = False
     """True if a definition may declare fields of the type nullable."""
 
     is_optional = False
-    """True if attributes may be None although null cannot be sent."""
+    """True if a message's attributes of the type may be None although null cannot be sent."""
 
     can_be_element = True
     """True if a definition may have arrays of the type."""
@@ -49,7 +49,7 @@ class ScalarType(ABC):
     """True if the only defaults that a definition may give are the empty value and null."""
 
     json_is_same = False
-    """True if a value is its own JSON form, so that `to_json` need not be called."""
+    """True if values are equal to their JSON form, so that `to_json` need not be called."""
 
     @abstractmethod
     def default(self, source: object) -> object:
@@ -117,7 +117,7 @@ class Integer(ScalarType):
 
 
 class Bool(ScalarType):
-    """The type of True and False."""
+    """The type of a boolean: True or False."""
 
     name = python_type = "bool"
     json_is_same = True
@@ -137,7 +137,7 @@ class Bool(ScalarType):
 
 
 class Float64(ScalarType):
-    """The type of a float. In JSON, ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings."""
+    """The type of a 64-bit float. In JSON, ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings."""
 
     name = "float64"
     python_type = "float"
@@ -171,7 +171,7 @@ def _json_text(source: Any) -> str:
 
 
 class UuidType(ScalarType):
-    """The type of an id: 16 bytes; in JSON and definitions the 22 characters that Kafka prints."""
+    """The type of a UUID: 16 bytes; in JSON and definitions the 22 characters that Kafka prints."""
 
     name = "uuid"
     python_type = "bytes"
@@ -231,7 +231,7 @@ class Bytes(ScalarType):
 
 
 class RecordBatches(Bytes):
-    """The type of record batches: encodes any object with a length, and decodes to a memoryview."""
+    """The type of record batches. Any object with a length can be encoded; decoding returns a memoryview."""
 
     name = "records"
     python_type = "Records"

@@ -88,7 +88,10 @@ def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
 
 
 def _is_number(text: str) -> bool:
-    """Return True if a text has one to nine ASCII digits and nothing else: Python converts these fast."""
+    """Return True if a text consists of one to nine ASCII digits.
+
+    Longer numbers are not accepted, because Python converts them slowly.
+    """
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 

@@ -34,7 +34,7 @@ class JsonColumns:
         self._kind = pa.struct(list(fields))
 
     def of(self, values: pa.Array) -> Mapping[str, pa.Array]:
-        """Return the columns decoded from binary values, null where a value is null or does not fit."""
+        """Decode binary values; return the columns, which are null where a value is null or does not fit."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         rows = self._at_once(values)
@@ -43,7 +43,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
     def judged(self, values: pa.Array) -> tuple[Mapping[str, pa.Array], Mapping[int, str]]:
-        """Return (the columns that `of` returns, a dict from indices of rows that do not fit to errors).
+        """Return (the columns that `of` returns, a dict from each row that does not fit to its error).
 
         A row does not fit if it is no JSON object, or if a field has another type than its
         column. A value that is null fits.
@@ -57,7 +57,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}, reasons
 
     def _halved(self, values: pa.Array, reasons: dict[int, str] | None = None, first: int = 0) -> pa.Array:
-        """Decode by bisection: halves with a row that does not fit are halved again, down to 64 rows."""
+        """Decode rows by bisection, to isolate those that do not fit, in parts of down to 64 rows."""
         if len(values) <= 64:
             made = [_row(one, self._kind) for one in values.to_pylist()]
             if reasons is not None:
@@ -73,7 +73,7 @@ class JsonColumns:
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
-        """Decode all rows by one call of pyarrow; return None if any row is no JSON or has other types."""
+        """Decode all rows with one call of pyarrow; return None if any row is no JSON or does not fit."""
         if not len(values):
             return pa.array([], self._kind)
         flat = pc.fill_null(values, b"null")
@@ -121,7 +121,7 @@ def _named(row: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _is_text(value: str) -> bool:
-    r"""Return whether a text has no lone surrogate (as ``"\ud800"``), which no column can hold."""
+    r"""Return True if a text has no lone surrogate (as ``"\ud800"``), which no column can contain."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -130,7 +130,7 @@ def _is_text(value: str) -> bool:
 
 
 def is_object(value: bytes | None) -> bool:
-    """Return whether a value is a JSON object."""
+    """Return True if a value is a JSON object."""
     return isinstance(_parsed(value), dict)
 
 

@@ -24,7 +24,7 @@ ERROR_COLUMN = "value_error"
 """The column with the reason why a value does not decode; null if it decodes."""
 
 WHOLE_COLUMN = "value_decoded"
-"""The column for decoded values whose schema is no record: texts, numbers, lists."""
+"""The name of the column for decoded values whose schema is not a record, such as texts, numbers or lists."""
 
 _FORMAT_OF_TYPE = {kind: name for name, kind in FORMATS.items()}
 
@@ -68,11 +68,11 @@ class RegisteredFields:
         )
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the record columns that are needed to make `columns`."""
+        """Return the record columns that must be read to make the columns in `columns`."""
         return records_needed(columns, ("value", "headers") if self._has_registry else ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return the columns `columns` made from a batch of records.
+        """Return the columns named in `columns`, made from a batch of records.
 
         Raises:
             RegistryError, NetworkError: the registry refuses a request, or does not answer.
@@ -112,14 +112,14 @@ def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> Regi
 
 
 def _places(rows: Ints, count: int) -> Ints:
-    """Return, for each row number from 0 to `count` - 1, its index in `rows`, or -1 if it is not in it."""
+    """Invert the row numbers `rows`: return for each number below `count` its index in `rows`, or -1."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     return places
 
 
 def registered_format(topic: str, registry: str | Mapping[str, object] | Finder) -> str | None:
-    """Return the format of a topic's values, by the newest schema of its subject; None without a schema.
+    """Return the format of a topic's newest schema in the registry, or None if it has no schema.
 
     Raises:
         RegistryError, NetworkError: the registry refuses a request, or does not answer.
@@ -136,7 +136,7 @@ def registered_fields(
     *,
     is_text: bool,
 ) -> RegisteredFields:
-    """Return the columns of a topic with encoded values: by `schema`, or its subject's newest schema.
+    """Return the `Shape` of a topic with encoded values, for `schema` or its subject's newest schema.
 
     Raises:
         ConfigError: there is neither a schema nor a registry that has one.

@@ -1,4 +1,4 @@
-"""Convert batches of records to the columns of a data set, some of which are decoded from keys and values.
+"""Converts batches of records to the columns of a data set; some columns are decoded from keys and values.
 
 A `Shape` has the schema of a data set (the columns of records, and decoded ones), and makes the columns.
 The shape for values with a schema is in `penstock.queries.columns.registered_values`.
@@ -18,13 +18,14 @@ from penstock.queries.columns.json_values import JsonColumns, inferred, is_objec
 from penstock.records.arrow import SCHEMA
 
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
-"""The record columns of a data set, in order. DuckDB counts rows by the first: it must need no decoding."""
+"""The record columns of a data set, in order. The first one must need no decoding, because DuckDB reads it
+to count rows."""
 
 REGISTERED = ("avro", "protobuf")
 """Formats whose values cannot be decoded without a schema."""
 
 SCHEMA_FORMATS = (*REGISTERED, "json")
-"""Formats that a registry may have schemas of."""
+"""The formats of values for which a registry may have schemas."""
 
 FORMATS = ("bytes", "text", "json", "cloudevents", *REGISTERED)
 
@@ -51,16 +52,16 @@ class RecordsShape:
         self.schema = pa.schema(fields)
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the record columns that are needed to make `columns`; at least one, to count rows."""
+        """Return the record columns to read for `columns`; at least one, so that rows can be counted."""
         return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return the columns `columns` of a batch of records."""
+        """Return the columns named in `columns` of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
         return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """Return one column of a batch of records; keys and values as text if so configured."""
+        """Return one column of a batch; keys and values are decoded as text if so configured."""
         found = batch.column(name)
         return text_of(found) if self._is_text and name in ("key", "value") else found
 
@@ -77,11 +78,14 @@ class JsonFields:
         self.schema = pa.schema([*self._records.schema, *own])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the record columns that are needed to make `columns`."""
+        """Return the record columns that must be read to make the columns in `columns`."""
         return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return the columns `columns` made from a batch of records; only these fields are decoded."""
+        """Return the columns named in `columns`, made from a batch of records.
+
+        Only the fields for these columns are decoded.
+        """
         wanted = {name: self._names[name] for name in columns if name in self._names}
         decoded: Mapping[str, pa.Array] = {}
         if wanted:
@@ -104,11 +108,11 @@ class EventFields:
         self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the record columns that are needed to make `columns`."""
+        """Return the record columns that must be read to make the columns in `columns`."""
         return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return the columns `columns` made from a batch of records."""
+        """Return the columns named in `columns`, made from a batch of records."""
         from penstock.cloudevents.columnar import decode_events
 
         wanted = [name for name in columns if name in self._columns]
@@ -147,7 +151,9 @@ def shape_of(
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
-    """Return a dict from column names to fields: the field's name, or ``value_<name>`` if that is taken.
+    """Return a dict from each column name to its field.
+
+    The name is that of the field, or ``value_<name>`` if a column of that name exists.
 
     SQL ignores case, so names that differ only in case get numbers. `others` are the names of existing
     columns besides those of records.
@@ -177,7 +183,7 @@ def text_of(column: pa.Array) -> pa.Array:
 
 
 def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
-    """Return the record columns that are needed to make `columns`; at least one, to count rows.
+    """Return the record columns to read for `columns`; at least one, so that rows can be counted.
 
     `sources` are the record columns from which a shape makes its other columns.
     """
@@ -188,7 +194,7 @@ def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
 
 
 def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], rows: int) -> pa.RecordBatch:
-    """Return a batch with `arrays` as the columns `columns`; without any, a batch of `rows` empty rows."""
+    """Return a batch with the columns `columns` from `arrays`; if there are none, `rows` empty rows."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
     # A batch without columns has no rows, unless it is cut from one that has.

@@ -1,1 +1,1 @@
-"""Derive partitions, offsets, times and keys from Arrow's filters."""
+"""Derives the partitions, offsets, times and keys to read from filters."""

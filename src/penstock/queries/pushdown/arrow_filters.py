@@ -20,7 +20,7 @@ from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, compar
 OPERATORS = {"equal": "==", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 DEPTH_MAX = 200
-"""Greatest depth of an expression to analyse; a deeper one does not narrow what is read."""
+"""The greatest depth of a filter expression that is analysed. For deeper ones, all records are read."""
 
 
 class ColumnField(NamedTuple):
@@ -30,7 +30,7 @@ class ColumnField(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """A reference in a filter to a field inside a struct column; has only the column's name."""
+    """A reference in a filter to a field inside a struct column. Only the name of the column is stored."""
 
     column: str
 
@@ -50,7 +50,7 @@ class FunctionCall(NamedTuple):
 
 
 def wanted_by(filter: pc.Expression | None) -> Wanted:
-    """Return a superset of the records that a filter selects; `EVERYTHING` if its form is unknown."""
+    """Return a set with all records that a filter may select; `EVERYTHING` if its form is unknown."""
     if filter is None:
         return EVERYTHING
     try:

@@ -16,12 +16,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
-"""The limit to which columns clip timestamps, in microseconds; comparisons beyond it select all records."""
+"""The greatest timestamp in microseconds that columns can have; later ones are clipped to it. A comparison
+with such a time selects all records."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The set of records that a filter may select. Ends are exclusive; None means that there is no bound."""
+    """The set of records that a filter may select. Upper bounds are exclusive; None means no bound."""
 
     partitions: frozenset[int] | None = None
     offset_min: int = 0
@@ -29,7 +30,7 @@ class Wanted:
     time_min_ms: int | None = None
     time_end_ms: int | None = None
     keys: frozenset[bytes] | None = None
-    """The keys that the records may have (never null), or None for any key."""
+    """The keys that the records may have (never null), or None if records may have any key or none."""
     topics: frozenset[str] | None = None
     partition_min: int = 0
     partition_end: int | None = None
@@ -95,7 +96,7 @@ NOTHING = Wanted(partitions=frozenset())
 
 
 def comparison(column: str, operator: str, value: object) -> Wanted:
-    """Return the records for which ``column operator value`` may be true.
+    """Return the set of records for which ``column operator value`` may be true.
 
     The operator is ``==``, ``<``, ``<=``, ``>`` or ``>=``. The result is `EVERYTHING` if the comparison does
     not limit what has to be read. A comparison with null selects no record.
@@ -114,7 +115,7 @@ def comparison(column: str, operator: str, value: object) -> Wanted:
 
 
 def one_of(column: str, values: Iterable[object]) -> Wanted:
-    """Return the records whose column may equal one of `values`; null in `values` selects no record."""
+    """Return the set of records whose column may equal one of `values`; a null there selects nothing."""
     found = NOTHING
     for value in values:
         found = found.either(comparison(column, "==", value))
@@ -124,7 +125,7 @@ def one_of(column: str, values: Iterable[object]) -> Wanted:
 
 
 def is_null(column: str) -> Wanted:
-    """Return the records whose column may be null: only keys and values can be."""
+    """Return the set of records whose column may be null: only keys and values can be null."""
     return NOTHING if column in ("partition", "offset", "topic", "timestamp") else EVERYTHING
 
 
@@ -136,7 +137,7 @@ def microseconds(value: object) -> int | None:
 
 
 def _key(value: bytes | str) -> bytes | None:
-    """Return the bytes of a key, or None if its text has U+FFFD, which may replace any invalid bytes."""
+    """Return the bytes of a key, or None if its text has U+FFFD, which may stand for any invalid bytes."""
     if isinstance(value, bytes):
         return value
     try:
@@ -160,7 +161,7 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
-    """Return (first, end) of the whole numbers that ``operator value`` allows; None means no bound."""
+    """Return (first, end) of the integers that satisfy ``operator value``; None means no bound."""
     return {
         "==": (value, value + 1),
         "<": (None, value),

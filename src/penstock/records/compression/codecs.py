@@ -1,4 +1,4 @@
-"""The codecs of record batches, in every framing seen on the wire, and the limits of what they unpack.
+"""The codecs of record batches, in every framing seen on the wire, and limits of decompressed sizes.
 
 Memory is bounded: at most `limit_bytes` is allocated, and not much more than the compressed bytes can
 decompress to. A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records: code that
@@ -39,13 +39,15 @@ UNPACKED_BYTES_MAX = 128 << 20
 """Default of a reader's `penstock.unpack.max.bytes`, for each batch: 128 times `max.message.bytes`."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""Default of a reader's `penstock.unpack.max.records`: seven times what fits into 1 MiB uncompressed."""
+"""Default of a reader's `penstock.unpack.max.records`: seven times as many as fit into an uncompressed batch
+of 1 MiB."""
 
 BYTES_OPTION = "penstock.unpack.max.bytes"
 RECORDS_OPTION = "penstock.unpack.max.records"
 
 CHUNK_RECORDS = 1_000
-"""The number of records that are read between two checks of a budget: less than a millisecond of work."""
+"""The number of records that are processed between two checks of a budget. They take less than a
+millisecond."""
 
 NESTING_MAX = 16
 """The greatest nesting depth of wrappers (compressed messages) of magic 0. Clients usually nest none."""
@@ -125,7 +127,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
 
 
 def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
-    """Return the number of bytes to allocate to decompress `data`, at most `limit_bytes`.
+    """Return the size in bytes of the buffer to allocate for decompressing `data`, at most `limit_bytes`.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.
@@ -147,7 +149,7 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 
 def begins_as(codec: int, data: memoryview) -> bool:
-    """Return True if data compressed with this codec can begin with the first bytes of `data`."""
+    """Return True if data compressed with this codec can have the same first bytes as `data`."""
     begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
     return begins
 
@@ -246,7 +248,10 @@ DEFAULT_LIMITS = UnpackLimits()
 
 @contextmanager
 def naming_place(place: object, advice: str = "") -> Iterator[None]:
-    """Add `place` and `advice` to the text of an `UnpackLimitError` that is raised in the block."""
+    """Return a context manager that adds details to an `UnpackLimitError` raised in its block.
+
+    The message begins with `place`, such as a partition, and ends with `advice`.
+    """
     try:
         yield
     except UnpackLimitError as error:
@@ -254,7 +259,7 @@ def naming_place(place: object, advice: str = "") -> Iterator[None]:
 
 
 class UnpackBudget:
-    """The bytes and records that one request may still unpack.
+    """The numbers of bytes and records that one request may still decompress.
 
     Decompressed data and data converted to another format may have `bytes_max` bytes each, so that all that
     was decompressed can be converted. `pause` is called after every `CHUNK_RECORDS` records, so that a thread
@@ -281,7 +286,7 @@ class UnpackBudget:
         )
 
     def trial(self) -> UnpackBudget:
-        """Return a copy of this budget for an attempt that may fail; `settle` then subtracts what it used."""
+        """Return a copy of this budget for an attempt that may fail. After a success, pass it to `settle`."""
         trial = UnpackBudget(self.bytes_max, self.records_max, self.pause)
         trial.settle(self)
         return trial
@@ -308,7 +313,7 @@ class UnpackBudget:
         return unpacked
 
     def take_bytes(self, size: int) -> None:
-        """Subtract `size` bytes that are about to be written in another format.
+        """Subtract `size` bytes from the budget, before these bytes are written in another format.
 
         Raises:
             UnpackLimitError: fewer bytes than `size` are left.
@@ -318,7 +323,7 @@ class UnpackBudget:
         self.written_left -= size
 
     def take_records(self, count: int) -> None:
-        """Subtract `count` records that are about to be read.
+        """Subtract `count` records from the budget, before these records are read.
 
         Raises:
             UnpackLimitError: fewer records than `count` are left.

@@ -31,7 +31,10 @@ def begins(head: bytes, _: memoryview) -> bool:
 
 
 def size_max(data: memoryview) -> int:
-    """Return the size in the last member's trailer (modulo 4 GiB), or the maximum possible size if less."""
+    """Return the decompressed size in the last member's trailer, or gzip's maximum for `data` if less.
+
+    The trailer has the size modulo 4 GiB.
+    """
     if len(data) < 18:
         raise CorruptRecordError(f"a gzip member has at least 18 bytes, not {len(data)}")
     return min(int.from_bytes(data[-4:], "little"), GZIP_RATIO_MAX * len(data))

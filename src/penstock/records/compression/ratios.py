@@ -9,8 +9,7 @@ SNAPPY_RATIO_MAX = 22
 """The maximum ratio of snappy: a reference to 64 earlier bytes takes three bytes."""
 
 LZ4_RATIO_MAX = 255
-"""The maximum ratio of lz4: each further byte of a long match's length has the value 255, for 255 repeated
-bytes."""
+"""The maximum ratio of lz4: a byte that extends the length of a match adds at most 255 repeated bytes."""
 
 ZSTD_BLOCK_BYTES = 128 * 1024
 ZSTD_RATIO_MAX = ZSTD_BLOCK_BYTES // 4

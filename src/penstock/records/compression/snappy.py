@@ -30,7 +30,7 @@ def compress(data: memoryview, _level: int | None, _: bool) -> bytes:
 
 
 def _blocks(data: memoryview) -> Iterator[memoryview]:
-    """Yield the raw blocks of one or several xerial streams; data that is a raw block is yielded whole."""
+    """Yield the raw blocks of one or several xerial streams. If `data` is a raw block, yield all of it."""
     if data[:8] != XERIAL_MAGIC:
         yield data
         return

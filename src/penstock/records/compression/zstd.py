@@ -23,13 +23,13 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Return True if `head`, the first bytes of some data, can start a frame: of zstd, or a skippable one."""
+    """Return True if `head`, the first bytes of some data, can begin a zstd frame or a skippable frame."""
     magic = int.from_bytes(head[:4], "little")
     return magic == MAGIC or magic & ~0x0F == SKIPPABLE_MAGIC
 
 
 def size_max(data: memoryview) -> int:
-    """Return the greatest decompressed size that the headers of frames and blocks allow (RFC 8878, 3.1.1)."""
+    """Return the maximum decompressed size that the frame and block headers allow (RFC 8878, 3.1.1)."""
     total = position = 0
     while position < len(data) or position == 0:
         magic = int.from_bytes(data[position : position + 4], "little")

@@ -26,7 +26,7 @@ unpack_header = _HEADER.unpack_from
 """Read the fields of `BatchHeader` from a buffer without checking any; `read_header` checks them."""
 
 stamp_header = struct.Struct(">qii").pack_into
-"""Write the beginning of a batch at a position of a buffer: base offset, length field, leader epoch."""
+"""Write the first fields of a batch into a buffer: base offset, length field, partition leader epoch."""
 
 _ENTRY = struct.Struct(">qi4xb")
 _PRODUCER = struct.Struct(">qhi")

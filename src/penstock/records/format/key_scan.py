@@ -14,7 +14,7 @@ from penstock.records.format.varint import read_unsigned
 
 
 class RecordSpan(NamedTuple):
-    """The byte range of one record in a batch, and the fields of the record that compaction needs."""
+    """The byte range of one record in a batch, with the fields of the record that compaction compares."""
 
     start: int
     end: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 from penstock.errors import CorruptRecordError
 
 SHORT_MAX = 1 << 13
-"""The exclusive upper limit of the numbers whose encodings `short_varints` contains, from 0 on."""
+"""The exclusive upper limit of the numbers whose encodings `short_varints` contains."""
 
 TEN_BYTES = 70
-"""The maximum bits of a varint that is only limited to ten bytes, as many as 64-bit numbers need: 7 × 10."""
+"""The number of bits in a varint of ten bytes, the longest that a 64-bit number needs: 7 × 10."""
 
 
 def encode_varint(number: int) -> bytes:

@@ -37,13 +37,13 @@ COMPILED = LIBRARY is not None
 
 
 def library_name(function: Callable[..., Any]) -> str:
-    """Return the name that a kernel has in the compiled module."""
+    """Return the name under which the compiled module has the kernel `function`."""
     home = function.__module__.removeprefix("penstock.").replace(".", "_")
     return f"{home}__{function.__name__}"
 
 
 def kernel(function: _Function) -> _Function:
-    """Decorate a kernel: return its compiled version, which runs without the GIL, or else `function`."""
+    """Decorate a kernel: return its compiled version, which runs without the GIL, or `function` itself."""
     KERNELS.append(function)
     twin: _Function = getattr(LIBRARY, library_name(function), function)
     return twin
@@ -123,12 +123,12 @@ def widened(bits: int) -> int:
 
 
 def bytes_of(arrays: Sequence[Bytes], index: int) -> Bytes:
-    """Return the byte array at `index` of the list `arrays`."""
+    """Return the byte array that is at `index` in `arrays`."""
     return arrays[index]
 
 
 def ints_of(arrays: Sequence[Int32s], index: int) -> Int32s:
-    """Return the array of 32-bit numbers at `index` of the list `arrays`."""
+    """Return the array of 32-bit numbers that is at `index` in `arrays`."""
     return arrays[index]
 
 

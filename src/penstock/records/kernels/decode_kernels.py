@@ -128,7 +128,7 @@ def read_int(data: Bytes, position: int, size: int) -> int:
 def walk_batches(
     data: Bytes, position: int, group_bytes: int, first_offset: int, end_offset: int, table: Ints, state: Ints
 ) -> int:
-    """List the batches of magic 2 from `position` on in a table, until it is full or after `group_bytes`.
+    """List the batches of magic 2 from `position` on in a table; stop at a full table or `group_bytes`.
 
     Batches without records, or wholly outside first_offset..end_offset, are left out, except control batches
     before first_offset, which may end a transaction. Returns OK (there may be more batches: call again), DONE
@@ -480,7 +480,7 @@ def scan_headers(
     value_ends: Int32s,
     state: Ints,
 ) -> int:
-    """Find names and values of the headers of rows first_row..end_row. Returns OK or BAD_HEADERS."""
+    """Find the header names and values of rows first_row..end_row. Returns OK or BAD_HEADERS."""
     name_bytes, value_bytes, nulls = state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS]
     size = len(data)
     for row in range(first_row, end_row):
@@ -529,6 +529,6 @@ def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target:
 
 @kernel
 def scale(numbers: Ints, factor: int, limit: int, target: Ints) -> None:
-    """Limit each number to the range from -`limit` to `limit`, then multiply it by `factor`."""
+    """Limit each number to the range from -`limit` to `limit`, then multiply the result by `factor`."""
     for index in range(len(numbers)):
         target[index] = min(max(numbers[index], -limit), limit) * factor

@@ -81,7 +81,7 @@ def plan_batches(
     table: Ints,
     state: Ints,
 ) -> int:
-    """Divide the rows from `state[NEXT]` on into batches, until the table is full.
+    """Divide the rows from `state[NEXT]` on into batches, until the table of batches is full.
 
     A batch is as large as `batch_bytes_max` allows, and has at least one record. The size of every record's
     body is written to `bodies`. Returns -1, or the row of a record that is too large for any batch.

@@ -17,7 +17,7 @@ COMMA = 0x2C
 
 # What is in the table `ESCAPES` for a byte.
 PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
-"""The kinds of bytes in JSON: written as it is; as a backslash and a letter; as a backslash, u and four
+"""The kinds of bytes in JSON text: written unchanged; as a backslash and a letter; as a backslash, u and four
 digits; part of a longer UTF-8 character."""
 
 
@@ -47,13 +47,14 @@ HEADERS = np.frombuffer(b',"headers":[', dtype=np.uint8).copy()
 HEADERS_BASE64 = np.frombuffer(b'],"headers_base64":[', dtype=np.uint8).copy()
 
 LINE_BYTES = 256
-"""An upper limit of the bytes of a line besides its head, its key, its value and its headers."""
+"""An upper limit for the bytes of a JSON line, not counting the line's head, key, value and headers."""
 
 HEADER_BYTES = 32
-"""An upper limit of the bytes of punctuation for one header, as text and as base64 together."""
+"""An upper limit for the bytes of a header's punctuation in JSON, written as text and as base64."""
 
 GROWTH = 8
-"""An upper limit of output bytes per input byte: at most six as an escape, and four thirds more in base64."""
+"""An upper limit for the ratio of output to input bytes: six for escaped text, plus four thirds for
+base64."""
 
 
 @kernel
@@ -298,10 +299,10 @@ def put_lines(
     header_bits: Bytes,
     header_bit: int,
 ) -> int:
-    """Write rows `first` to before `last`, one line each; return the number of bytes written.
+    """Write rows `first` to before `last` as lines of JSON; return the number of bytes written.
 
-    `head` comes before the offset. `kinds` has the text between offset and timestamp for each timestamp type
-    from -1 on; `kind_ends` has the end positions of these texts.
+    Each line begins with `head`, followed by the offset. `kinds` has the text between offset and timestamp
+    for each timestamp type from -1 on; `kind_ends` has the end positions of these texts.
     """
     at = 0
     for row in range(first, last):

@@ -18,7 +18,7 @@ _MAX63 = (1 << 63) - 1
 
 @kernel
 def find_keys(data: Bytes, count: int, table: Ints) -> int:
-    """Fill one line of `table` for each of the consecutive encoded records in `data`.
+    """Write the positions of each record and its key to a line of `table`, for the records in `data`.
 
     Returns the index of the first record that does not fit its length, `count` if bytes are left after the
     last record, and -1 if there is no error. A null key is at position -1.

@@ -1,4 +1,4 @@
-"""Reads Avro values of one writer's schema into Arrow columns, and collects reasons for undecodable rows."""
+"""Reads Avro values of one writer's schema into Arrow columns; collects reasons for undecodable rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
 ROWS = 1 << 13
-"""The number of rows that are read before Arrow arrays are made of them: so many rows fit into a CPU cache.
+"""The number of rows that are read before they are converted to Arrow arrays: so many fit into a CPU
+cache.
 """
 
 STORE_NUMBERS_MAX = 1 << 25
-"""The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
+"""The capacity of a store, in 64-bit numbers, at which the rows read so far are converted to Arrow arrays. It
+takes 256 MiB."""
 
 
 def read_columns(
@@ -90,7 +92,7 @@ class AvroFormat:
         self.type = arrow_type(self._reader)
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> AvroReading:
-        """Return a reader of values that were written with a writer's schema.
+        """Return an object that reads the values of a writer's schema into columns of the reader's schema.
 
         Raises:
             SchemaError: the text is not an Avro schema, or cannot be resolved into the reader's schema.
@@ -106,7 +108,7 @@ class AvroReading:
         self._program = program
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
+        """Return (decoded values as an array, indices of their rows, a reason for each undecodable row)."""
         reasons = np.zeros(len(starts), dtype=np.uint8)
         array, rows = read_columns(self._program, data, starts, ends, reasons)
         dead = {int(row): REASONS[int(reasons[row])] for row in np.flatnonzero(reasons)}

@@ -29,7 +29,10 @@ def incompatibilities(reader: Type, writer: Type) -> list[str]:
 
 
 class _Checker:
-    """Compares two types recursively; stores the compared pairs, because types may be recursive."""
+    """Compares a reader's and a writer's type recursively, and collects the incompatibilities.
+
+    Compared pairs are stored, because types may be recursive.
+    """
 
     def __init__(self) -> None:
         self.found: list[str] = []

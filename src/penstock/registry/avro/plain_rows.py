@@ -1,8 +1,8 @@
 """Converts plain JSON to rows of an Avro schema, the inverse of ``penstock consume --value avro``.
 
 In the JSON, bytes are base64 text, decimals and UUIDs are text, and maps are objects or lists of pairs. Times
-are ISO 8601 text, or numbers in the unit of their logical type. A value of a union is a value that fits one
-of the branches, or, as in Avro's own JSON encoding, an object with the name of the branch.
+are ISO 8601 text, or numbers in the unit of their logical type. For a union, the JSON is a value that fits
+one branch, or, as in Avro's own JSON encoding, an object from the branch's name to the value.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 
 def _tagged(made: Any, branch: Type) -> Any:
-    """Return (record name, row), by which fastavro selects the branch of a union for a record."""
+    """Return (record name, row), the form from which fastavro selects the branch of a union for a record."""
     return (branch.name, made) if isinstance(branch, AvroRecord) else made
 
 

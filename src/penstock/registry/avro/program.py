@@ -48,7 +48,8 @@ _LOGICAL = {
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
 _DAYS = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
-"""The length of a day in the unit of each type of a time of day. Arrow has no greater time of day."""
+"""A dict from logical type to the length of a day in the type's unit. Times of day beyond it are refused,
+since Arrow has none."""
 
 # From a writer's number to a reader's: the operation, and whether it is checked to have 32 bits.
 _NUMBERS = {
@@ -127,7 +128,10 @@ def branch_labels(branches: tuple[Type, ...]) -> list[str]:
 
 
 class _Compiler:
-    """Emits the operations of an `AvroProgram`, and inserts jump and call targets once they are known."""
+    """Compiles two schemas to the operations of an `AvroProgram`.
+
+    Jumps and calls get their targets once these are known.
+    """
 
     def __init__(self) -> None:
         self.ops: list[int] = []
@@ -140,7 +144,10 @@ class _Compiler:
     # --- the tree of columns ---
 
     def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> ColumnNode:
-        """Allocate columns for a type of the reader in a group of rows, and return the `ColumnNode`."""
+        """Allocate output columns for a type of the reader's schema; return their `ColumnNode`.
+
+        `group` is the group of rows that has the columns: the rows themselves, or the items of one list.
+        """
         if len(self.layout.group_of) > COLUMNS_MAX:
             raise SchemaError(f"the schema has more than {COLUMNS_MAX:,} columns")
         if isinstance(made, Union):
@@ -209,7 +216,7 @@ class _Compiler:
     # --- reading ---
 
     def emit(self, *numbers: int) -> int:
-        """Append an operation, and return its position."""
+        """Append an operation to the program, and return the operation's position."""
         if len(self.ops) > OPERATIONS_MAX * op.WIDTH:
             raise SchemaError("the schema is too large: its types are used in too many places")
         place = len(self.ops)
@@ -217,7 +224,7 @@ class _Compiler:
         return place
 
     def read(self, writer: Type, reader: Type, node: ColumnNode, place: str) -> None:
-        """Emit the operations that read a value of `writer` into `node`, the node of type `reader`."""
+        """Emit the operations that read a value of type `writer` into `node`, whose type is `reader`."""
         if isinstance(writer, Union):
             self._read_union(writer, reader, node, place)
         elif isinstance(reader, Union):
@@ -294,7 +301,7 @@ class _Compiler:
         )
 
     def _enter(self, reader: Union, node: ColumnNode, branch: Type) -> ColumnNode:
-        """Emit operations that select `branch` of the reader's union, and return the node of the branch."""
+        """Emit operations that set `branch` as the branch of a reader's union; return the branch's node."""
         if node.valid != nodes.NO_COLUMN:
             self.emit(op.SET, node.valid, node.group, 1)
         others = [each for each in reader.branches if each.kind != "null"]
@@ -374,7 +381,7 @@ class _Compiler:
     # --- what is not wanted ---
 
     def skip(self, writer: Type) -> None:
-        """Emit the operations that read past a value of `writer`."""
+        """Emit the operations that skip a value of type `writer` without storing it."""
         if isinstance(writer, avro.AvroRecord):
             if self._is_recursive(writer):
                 self._calls.append((self.emit(op.CALL), writer))
@@ -475,7 +482,7 @@ class _Compiler:
 
 
 def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
-    """Return True if a type contains `goal` at any depth."""
+    """Return True if the type `goal` is contained in another type at any depth, as in a recursive record."""
     if id(made) in seen:
         return False
     seen.add(id(made))
@@ -507,7 +514,10 @@ def _candidates(writer: Type, reader: Union) -> list[Type]:
 
 
 def _same_units(writer: Type, reader: Type, place: str) -> None:
-    """Raise `UnresolvableError` if both types have logical types, and these or their scales differ."""
+    """Raise `UnresolvableError` if two types have different logical types or decimal scales.
+
+    Types of which only one has a logical type are accepted.
+    """
     if writer.logical is None or reader.logical is None:
         return
     if writer.logical != reader.logical or writer.scale != reader.scale:

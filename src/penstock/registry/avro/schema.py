@@ -18,7 +18,7 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 SCHEMA_BYTES_MAX = 4 << 20
 NESTING_MAX = 100
 TYPES_MAX = 20_000
-"""The most types that a schema may have. The type of each field, item and branch counts as one."""
+"""The maximum number of types in a schema. The type of each field, item and branch counts as one."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -31,12 +31,13 @@ from penstock.registry.columns import avro_write_kernel as loop
 from penstock.registry.columns.avro_write_kernel import write_avro
 
 ROWS_AT_A_TIME = 1 << 16
-"""The number of rows that one run of the loop writes; memory for the longest possible encoding is reserved.
+"""The number of rows that one run of the loop encodes. The run needs memory for their longest possible
+encoding.
 """
 
 OUTPUT_BYTES_MAX = (1 << 31) - 1
 LISTS_MAX = 64
-"""The greatest nesting depth of lists and maps that is written in bulk."""
+"""The greatest nesting depth of lists and maps in columns that are written in bulk."""
 
 Mask = NDArray[np.bool_]
 
@@ -47,12 +48,13 @@ class _Unsure(Exception):
 
 @dataclass
 class _Program:
-    """A program of the bulk writer: operations, columns that they read, and a bound of the output size."""
+    """The input of the loop that writes a column: operations, columns of numbers, maximum output size."""
 
     ops: list[int] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    """The number of rows, or of items of a list, in each group; group 0 consists of the rows of the column.
+    """The number of entries in each group. Group 0 has the rows of the column; every other group, the items
+    of one list field.
     """
     pieces: list[NDArray[np.uint8]] = field(default_factory=list)
     bytes: int = 0
@@ -64,28 +66,28 @@ class _Program:
         return len(self.ops)
 
     def add(self, op: int, column: int = 0, group: int = 0, c: int = 0, d: int = 0) -> int:
-        """Append an operation, and return its position."""
+        """Append an operation to the program, and return the operation's position."""
         self.ops += [op, column, group, c, d]
         return len(self.ops) - loop.WIDTH
 
     def column(self, *numbers: Any) -> int:
-        """Append columns of numbers, and return the position of the first."""
+        """Append arrays of numbers as columns, and return the index of the first one."""
         self.columns += [np.ascontiguousarray(each, dtype=np.int64) for each in numbers]
         return len(self.columns) - len(numbers)
 
     def text(self, piece: NDArray[np.uint8]) -> int:
-        """Append bytes to the program's data, and return the position of the first."""
+        """Append bytes to the program's data, and return the position of the first byte."""
         self.pieces.append(piece)
         self.bytes += len(piece)
         return self.bytes - len(piece)
 
     def reserve(self, group: int, size: int, extra: int = 0) -> None:
-        """Raise the bound of the output's size by `size` bytes per value of a group, and by `extra` bytes."""
+        """Raise the maximum output size by `size` bytes per entry of a group, and by `extra` bytes."""
         self.room += self.counts[group] * size + extra
 
 
 def write_columns(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
-    """Return each value of a column as `prefix` and Avro, or None if rows must be written one by one.
+    """Return each value as `prefix` and Avro bytes, or None if rows must be written one by one.
 
     Nulls stay nulls.
 
@@ -151,7 +153,7 @@ def _written(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
 def _value(
     program: _Program, column: pa.Array, schema: Type, group: int, alive: Mask, depth: int = 0
 ) -> None:
-    """Append operations that write a column's values, for the rows in `alive` only."""
+    """Append operations that write the values of a column in the rows for which `alive` is true."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if isinstance(schema, Union):

@@ -20,7 +20,8 @@ from penstock.records.kernels.compiled import (
 from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 WIDTH = 6
-"""The number of integers that encode one operation: the operation code, and up to five operands."""
+"""The number of integers that encode one operation of a program: the operation code, and up to five
+operands."""
 
 END = 0
 INT = 1
@@ -52,7 +53,8 @@ ADD = 26
 SIZED = 27
 
 DEPTH_MAX = 256
-"""The number of entries of the stack. A list being read takes two entries, a call one."""
+"""The number of entries of the loop's stack. A list being read takes two entries, a call of a subroutine
+one."""
 
 FREE_ITEMS = 1024
 """The number of list items that a row may have beyond one per byte, since null and empty records take no
@@ -88,7 +90,10 @@ def read_avro(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row of the stop, and the number of a full group, or -1."""
+    """Read values from `row` on, until all are read or a group of the store is full.
+
+    Returns the row at which the loop stopped, and the number of the full group, or -1 after the last row.
+    """
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

@@ -19,7 +19,8 @@ from penstock.records.kernels.compiled import (
 )
 
 WIDTH = 5
-"""The number of integers that encode one operation: the operation code, and up to four operands."""
+"""The number of integers that encode one operation of a program: the operation code, and up to four
+operands."""
 
 END = 0
 NUMBER = 1
@@ -63,7 +64,7 @@ def put_span(target: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
 
 @kernel
 def put_decimal(target: Bytes, at: int, low: int, high: int) -> int:
-    """Write a 16-byte integer as a count and the fewest bytes; return the position after these."""
+    """Write a 16-byte integer as Avro's decimal: a length and the fewest bytes; return the next position."""
     sign = high >> 63
     size = 16
     while size > 1:
@@ -95,7 +96,7 @@ def write_avro(
     ends: Int32s,
     target: Bytes,
 ) -> int:
-    """Write a value for each present row, and store where each row ends; return the number of bytes."""
+    """Write the value of each row that is not null, and store each row's end; return the number of bytes."""
     at = 0
     for row in range(len(present)):
         if byte_at(present, row):

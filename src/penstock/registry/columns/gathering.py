@@ -1,4 +1,4 @@
-"""Collects the columns of many batches in one array, and writes most batches directly to their final place.
+"""Joins the columns of many batches to one array. Most values are written directly to their final position.
 
 Top-level columns of numbers and text have room for all rows from the start. Every other column is an array
 for each batch; these arrays are joined at the end.
@@ -29,14 +29,14 @@ from penstock.registry.columns.nodes import (
 from penstock.registry.columns.span_kernels import copy_spans
 
 MORE = 1.1
-"""The factor by which a text buffer is larger than the batches so far suggest."""
+"""The factor by which a new text buffer is larger than the size estimated from the batches so far."""
 
 
 class Gathering:
     """Builds one Arrow array for a reader's schema from many batches of rows."""
 
     def __init__(self, root: ColumnNode, rows: int) -> None:
-        """Prepare columns for the tree `root`, and for at most `rows` rows."""
+        """Prepare columns for the tree of columns below `root`, and for at most `rows` rows."""
         self._root = root
         self._count = 0
         is_plain = root.kind == STRUCT and root.valid == NO_COLUMN
@@ -70,13 +70,13 @@ class Gathering:
 
 
 class _Part(Protocol):
-    """The interface of a column under construction, to which batches of rows are added."""
+    """The interface of an output column under construction, to which batches of rows are added."""
 
     def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
-        """Add `count` rows of a batch; row `at` of the column is the first of them."""
+        """Add the next batch, which has `count` rows; its first row becomes row `at` of the column."""
 
     def array(self, count: int) -> pa.Array:
-        """Return the column with its first `count` rows."""
+        """Return the first `count` rows of the column as an Arrow array."""
 
 
 def _part(node: ColumnNode, rows: int) -> _Part:
@@ -108,7 +108,7 @@ class _Validity:
 
 
 class _Numbers:
-    """A column of numbers or booleans under construction, in the width of its type."""
+    """A column of numbers or booleans under construction, stored in the bit width of its Arrow type."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node

@@ -2,8 +2,8 @@
 
 `penstock.registry.json_schema.program` makes the tables. Numbers are stored at ``store[base[column] +
 filled[group]]``, as in the Avro loop; null and missing values stay zero. The loop reads the common forms of
-values. A row with anything else (another type, a number with many digits, a repeated name, invalid JSON) is
-removed and marked. The caller then reads the row with Python's parser, whose result counts.
+values. A row with anything else (another type, a number with many digits, a repeated name, invalid JSON) gets
+the reason code `ODD`. The caller then reads the row with Python's parser.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from penstock.registry.columns.number_kernels import number_bits, read_number
 from penstock.registry.columns.span_kernels import is_utf8
 
 NODE = 9
-"""The number of integers in the entry of a node; `KIND` and the following constants are their indices."""
+"""The number of integers that describe one node (column) in the table of nodes. `KIND` and the following
+constants are their indices."""
 
 KIND, COLUMN, GROUP, VALID, ITEMS, CHILD, COUNT, SLOTS, MASK = range(NODE)
 
 OBJECT, LIST, MAP, INTEGER, NUMBER, STRING, BOOLEAN, TEXT, NOTHING = range(9)
 
 FIELD = 5
-"""The number of integers in a property's entry: start and size of its name, its node, the name's first eight
-bytes, and the mask for them."""
+"""The number of integers that describe one property in a table: start and size of its name, its node, the
+name's first eight bytes, and the mask for them."""
 
 FRAME_NUMBERS = 4
 """The number of integers on the stack for each open value: its node, its first item, its serial number, and
@@ -54,7 +55,7 @@ ODD = 1
 
 @kernel
 def space_end(data: Bytes, at: int, end: int) -> int:
-    """Return the position after the white space that begins at `at`."""
+    """Return the position after the white space that begins at position `at`."""
     while at < end:
         byte = byte_at(data, at)
         if byte > 32 or byte not in (32, 10, 13, 9):
@@ -162,7 +163,7 @@ def unescaped(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[
 
 @kernel
 def read_string(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[int, int, int, int]:
-    """Return start and size of the string after the quote before `at`, its end, and the new `to`.
+    """Read the string whose opening quote is before `at`; return (start, size, end position, new `to`).
 
     A string with escapes is decoded into `scratch` at `to`. Its start is then negative: -1 stands for the
     first byte of `scratch`. The end is -1 if there is no valid string.
@@ -221,7 +222,7 @@ def literal_end(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skipped_value(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> int:
-    """Return the position after a value of any shape, or -1 if Python's parser has to read the value."""
+    """Skip a value of any type; return the position after it, or -1 if Python's parser must read the row."""
     depth = 0
     objects = 0
     while True:
@@ -335,7 +336,7 @@ def name_hash(data: Bytes, start: int, size: int) -> int:
 
 @kernel
 def is_same(one: Bytes, start: int, other: Bytes, other_start: int, size: int) -> bool:
-    """Return True if two spans have the same bytes."""
+    """Return True if two spans of bytes are equal."""
     index = 0
     while index < size and byte_at(one, start + index) == byte_at(other, other_start + index):
         index += 1
@@ -353,7 +354,7 @@ def field_named(
     first_slot: int,
     mask: int,
 ) -> int:
-    """Return the index of the property with a name in an object's table, or -1 if there is none."""
+    """Return the index of the property with the given name in an object's table, or -1 if there is none."""
     if mask < 0:
         return -1
     slot = name_hash(data, start, size) & mask
@@ -367,7 +368,7 @@ def field_named(
 
 @kernel
 def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last: int) -> bool:
-    """Return True if a map has equal keys, or might have, as too many or escaped keys are not compared."""
+    """Return True if a map has equal keys, or has too many or escaped keys, which are not compared."""
     if last - first > MAP_ENTRIES_MAX:
         return True
     for index in range(first, last):
@@ -383,7 +384,7 @@ def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last
 
 @kernel
 def is_expected(data: Bytes, at: int, end: int, names: Bytes, fields: Ints, field: int) -> bool:
-    """Return True if the name that begins at `at`, after its quote, is that of property `field`."""
+    """Return True if the name that begins at `at`, after its quote, is the name of property `field`."""
     size = fields[field * FIELD + 1]
     if end - at <= size:
         return False
@@ -422,7 +423,10 @@ def read_json(
     state: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row of the stop, and the number of a full group, or -1."""
+    """Read values from `row` on, until all are read or a group of the store is full.
+
+    Returns the row at which the loop stopped, and the number of the full group, or -1 after the last row.
+    """
     groups = len(filled)
     while row < len(starts):
         end = ends[row]

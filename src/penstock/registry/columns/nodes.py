@@ -53,7 +53,7 @@ class ColumnNode:
 
 
 class ColumnLayout:
-    """The assignment of stored columns to groups of rows, and the constant bytes of default values."""
+    """The list of columns that a loop fills, each in a group of rows, and the bytes of default values."""
 
     def __init__(self) -> None:
         self.group_of: list[int] = []
@@ -61,24 +61,24 @@ class ColumnLayout:
         self.constants = bytearray()
 
     def add(self, group: int, count: int = 1) -> int:
-        """Add `count` columns to a group, and return the number of the first one."""
+        """Add `count` columns of numbers to a group of rows; return the number of the first column."""
         self.group_of += [group] * count
         return len(self.group_of) - count
 
     def add_group(self) -> int:
-        """Add a group of rows, and return its number."""
+        """Add a group of rows, such as the items of a list; return the group's number."""
         self.groups += 1
         return self.groups - 1
 
     def constant(self, data: bytes) -> int:
-        """Add constant bytes; return their start, negative to distinguish it from data positions."""
+        """Add the bytes of a default value; return their start (negative, unlike a position in the data)."""
         start = -1 - len(self.constants)
         self.constants += data
         return start
 
 
 class LoopStore:
-    """The numbers that a reading loop stores, in columns.
+    """The columns of numbers that a reading loop fills.
 
     It grows when a group is full, and is cleared for the next rows.
     """
@@ -98,7 +98,7 @@ class LoopStore:
         self.numbers = np.zeros(int(sizes.sum()), dtype=np.int64)
 
     def grow(self, group: int) -> None:
-        """Double the capacity of a group, and keep the stored numbers."""
+        """Double the number of rows for which a group has space, and keep the stored numbers."""
         before, base, caps = self.numbers, self.base, self.caps[self.group_of]
         self.caps[group] *= 2
         self._lay_out()
@@ -108,14 +108,14 @@ class LoopStore:
             ]
 
     def clear(self) -> None:
-        """Remove all rows, but keep the memory for the next ones."""
+        """Remove all rows, but keep the allocated memory for the next rows."""
         for column, group in enumerate(self.group_of.tolist()):
             begin = self.base[column]
             self.numbers[begin : begin + min(self.filled[group] + 1, self.caps[group])] = 0
         self.filled[:] = 0
 
     def column(self, column: int, group: int) -> Ints:
-        """Return the numbers stored in a column of a group."""
+        """Return the numbers that the loop has stored in a column of a group."""
         begin = self.base[column]
         return self.numbers[begin : begin + self.filled[group]]
 
@@ -126,7 +126,7 @@ class LoopStore:
 
 
 def to_array(node: ColumnNode, store: LoopStore, data: Bytes) -> pa.Array:
-    """Return the Arrow array for a node, from the numbers that a loop has stored.
+    """Return the Arrow array for a node, made from the numbers that a loop has stored for the node.
 
     Raises:
         DecodeError: the node has more bytes than an Arrow array can hold.

@@ -11,7 +11,8 @@ from penstock.registry.columns.avro_kernel import undo_row
 from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 ENTRY = 12
-"""The number of integers in the entry of a field; `NUMBER` and the following constants are their indices."""
+"""The number of integers that describe one field in the table of fields. `NUMBER` and the following constants
+are their indices."""
 
 NUMBER, WIRE, KIND, COLUMN, GROUP, VALID, ITEMS, SIZES, FRAME, ONEOF, ONEOF_COUNT, PACKABLE = range(ENTRY)
 
@@ -26,11 +27,11 @@ TEXT = 7
 BINARY = 8
 MESSAGE = 9
 WHOLE = 10
-"""The kind of a message that is stored as a span of bytes, but whose fields are checked nevertheless."""
+"""The field kind of a message that is stored as a span of bytes. Its fields are checked nevertheless."""
 
 FRAME_NUMBERS = 4
-"""The number of integers on the stack for each open message: its end, its frame, its list, and the position
-to return to."""
+"""The number of integers on the stack for each open message: its end, its table of fields, its list, and the
+position to return to."""
 
 DEPTH_MAX = 100
 """The greatest nesting depth of messages, as in Google's own parsers."""
@@ -56,7 +57,7 @@ def entry_of(entries: Ints, first: int, count: int, hint: int, number: int) -> i
 
 @kernel
 def scalar(data: Bytes, at: int, end: int, kind: int) -> tuple[int, int]:
-    """Return a number read from a field, and the position after it or a negative reason code."""
+    """Read a number from a field; return (number, position after the number or a negative reason code)."""
     if kind == FIXED64:
         if end - at < 8:
             return 0, -1
@@ -115,7 +116,10 @@ def read_protobuf(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read messages from `row` on; return the row where the loop stopped, and a full group's number or -1."""
+    """Read messages from `row` on, until all are read or a group of the store is full.
+
+    Returns the row at which the loop stopped, and the number of the full group, or -1 after the last row.
+    """
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

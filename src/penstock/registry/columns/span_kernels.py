@@ -50,7 +50,7 @@ REASONS = {
     BAD_WIRE_TYPE: "a field has another wire type than its schema says",
     BAD_TIME: "a time of day is negative, or not below 24 hours",
 }
-"""A dict from the code with which a loop rejects a row to the reason in words."""
+"""A dict from the code with which a loop rejects a row to the reason as text."""
 
 
 @kernel
@@ -91,7 +91,7 @@ def is_utf8(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a varint as a 64-bit number, and the position after it.
+    """Read a varint; return (the value as a 64-bit number, the position after the varint).
 
     The position is -1 if the varint does not end, and -2 if it has more than ten bytes or 64 bits.
     """
@@ -113,7 +113,7 @@ def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def copy_spans(
     data: Bytes, constants: Bytes, starts: Ints, sizes: Ints, count: int, ends: Int32s, target: Bytes
 ) -> None:
-    """Concatenate spans in `target` from ``ends[0]`` on, and store where each span ends.
+    """Copy spans of bytes to `target` one after another, from ``ends[0]`` on; store each end in `ends`.
 
     A negative start refers to the constants: -1 is their first byte.
     """

@@ -1,7 +1,7 @@
 """Fast checks of values against a JSON Schema: functions that accept nearly all valid values.
 
-If such a function does not accept a value, the package jsonschema checks it again, and its result and error
-message count. jsonschema takes some 80 µs for eight properties, these functions some 2 µs. A schema with an
+If such a function does not accept a value, the package jsonschema validates the value again; its result
+decides. jsonschema takes some 80 µs for eight properties, these functions some 2 µs. A schema with an
 uncommon keyword has no such function.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 Check = Callable[[Any], bool]
 
 CHECKS_MAX = 2_000
-"""The most subschemas that a schema with a fast check may have."""
+"""The maximum number of subschemas in a schema for which a fast check is made."""
 
 NESTING_MAX = 40
 

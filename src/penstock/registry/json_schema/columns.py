@@ -56,18 +56,18 @@ class JsonFormat:
         return None if self.shape is None else self.shape.type
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> JsonReading:
-        """Return a reader of JSON values. The writer's schema is not used, since JSON describes itself."""
+        """Return an object that reads JSON values. The writer's schema is ignored: JSON values need none."""
         return JsonReading(self)
 
 
 class JsonReading:
-    """Reads JSON values into columns of the shape (`JsonShape`) that a `JsonFormat` has."""
+    """Reads JSON values into columns; the `JsonShape` of a `JsonFormat` determines the columns."""
 
     def __init__(self, format: JsonFormat) -> None:
         self._format = format
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
+        """Return (decoded values as an array, indices of their rows, a reason for each undecodable row)."""
         if self._format.shape is None:
             self._format.shape = _inferred(data, starts, ends)
         shape = self._format.shape
@@ -107,7 +107,7 @@ def parse_json_schema(text: str) -> Any:
 
 
 def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
-    """Return the rows as lines of text, or None if a row is not a single object on one line."""
+    """Return the rows as lines of text for Arrow's parser, or None if a row is not an object on one line."""
     sizes = ends - starts
     if not len(sizes) or int(sizes.min()) < 2:
         return None
@@ -128,7 +128,7 @@ def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
 
 
 def _table(lines: bytes) -> pa.Table | None:
-    """Return lines of JSON as a table by Arrow's parser, or None if the parser refuses a line."""
+    """Parse lines of JSON with Arrow's parser; return a table, or None if the parser refuses a line."""
     try:
         return arrow_json.read_json(
             pa.BufferReader(lines),
@@ -141,7 +141,7 @@ def _table(lines: bytes) -> pa.Table | None:
 def _one_by_one(
     data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: JsonShape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
-    """Read rows with Python's parser; return values and their rows; add reasons for other rows to `dead`."""
+    """Read rows with Python's parser; return (values, their rows); add reasons for other rows to `dead`."""
     values, kept = [], []
     for row in rows.tolist():
         try:

@@ -29,15 +29,17 @@ from penstock.registry.json_schema.shapes import (
 )
 
 ROWS = 1 << 13
-"""The number of rows that are read before Arrow arrays are made of them: so many rows fit into a CPU cache.
+"""The number of rows that are read before they are converted to Arrow arrays: so many fit into a CPU
+cache.
 """
 
 STORE_NUMBERS = 1 << 21
-"""The initial capacity of a store, in 64-bit numbers: with many columns, fewer than `ROWS` rows are read at
-once."""
+"""The initial capacity of a store in 64-bit numbers. If there are many columns, it fills before `ROWS` rows
+are read."""
 
 STORE_NUMBERS_MAX = 1 << 25
-"""The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
+"""The capacity of a store, in 64-bit numbers, at which the rows read so far are converted to Arrow arrays. It
+takes 256 MiB."""
 
 # How the loop reads a value, how it is stored, and in how many numbers.
 _SCALARS = {
@@ -51,7 +53,10 @@ _SCALARS = {
 
 
 class RowChunk(NamedTuple):
-    """Decoded rows as an Arrow array, and their indices `rows`. Python's parser reads the rows `odd`."""
+    """Some decoded rows: an array of their values, and their indices `rows`.
+
+    `odd` are the indices of the rows that Python's parser must read instead of the loop.
+    """
 
     array: pa.Array
     rows: Ints
@@ -78,7 +83,7 @@ class JsonProgram:
         self.stack_size = (self._depth + 1) * kernel.FRAME_NUMBERS
 
     def _node(self, shape: JsonShape, group: int, depth: int) -> tuple[ColumnNode, int]:
-        """Return the node of a shape, and its position in the table of nodes."""
+        """Add a column node for a shape; return the node and its position in the table of nodes."""
         self._depth = max(self._depth, depth)
         entry = [nodes.NO_COLUMN] * kernel.NODE
         place = len(self._nodes) * kernel.NODE
@@ -119,7 +124,7 @@ class JsonProgram:
         self._items_node = ColumnNode(stored, shape.type, group, sizes, items=items, children=children)
 
     def _object(self, entry: list[int], children: list[tuple[str, int]]) -> None:
-        """Add the properties of an object to the tables."""
+        """Add the properties of a JSON object to the tables."""
         first = len(self._fields)
         entry[kernel.CHILD], entry[kernel.COUNT] = first, len(children)
         size = 2
@@ -209,7 +214,7 @@ def _as_text(data: bytes) -> str:
 
 
 def is_readable(shape: JsonShape) -> bool:
-    """Return True if the loop can read a shape: its names are unique, and need no escapes in JSON."""
+    """Return True if the loop can read values of a shape: names are unique, and need no escapes in JSON."""
     names = [name for name, _ in shape.children]
     if shape.kind == OBJECT and (
         len(set(names)) < len(names)

@@ -51,7 +51,8 @@ class JsonShape:
 
     kind: str
     children: tuple[tuple[str, JsonShape], ...] = ()
-    """The properties of an object, or one entry without name for the items of a list or values of a map."""
+    """The shapes of parts by name: an object's properties, or one nameless entry for list items or map
+    values."""
 
     @property
     def type(self) -> pa.DataType:

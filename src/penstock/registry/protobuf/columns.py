@@ -198,7 +198,7 @@ class ProtobufFormat:
     def reading(
         self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]
     ) -> ProtobufReading:
-        """Return a reader of a writer's messages, which matches fields by number.
+        """Return an object that reads the messages of a writer's schema, with fields matched by number.
 
         Raises:
             DecodeError: the message at `path` is of another type.
@@ -218,7 +218,7 @@ class ProtobufReading:
         self._tables = tables
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
+        """Return (decoded values as an array, indices of their rows, a reason for each undecodable row)."""
         tables = self._tables
         reasons = np.zeros(len(starts), dtype=np.uint8)
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)

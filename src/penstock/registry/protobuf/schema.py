@@ -121,7 +121,7 @@ def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
 
 
 def _serialized(text: str) -> bytes:
-    """Return the serialized descriptor of a schema that is given as text or as base64."""
+    """Return the serialized file descriptor of a schema that is given as ``.proto`` text or as base64."""
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, ProtobufDecodeError):

@@ -59,7 +59,7 @@ class RegistryLog(Protocol):
         """Wait until all records of the log are in the state; return the number of the current term."""
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in `term`; return when they are applied to the state."""
+        """Write records that a request of term `term` produced; return when they are applied to the state."""
 
     def catch_up(self) -> None:
         """Wait until the state has all records that were written before this call."""

@@ -31,10 +31,10 @@ _log = logger_named("penstock.registry")
 
 
 class Writing(Protocol):
-    """The right to write, which the elected registry takes over and gives up."""
+    """The interface of a registry's log whose right to write is taken over and given up after elections."""
 
     def lead(self) -> None:
-        """Take over the right to write from the registry that had it."""
+        """Take over the right to write from the registry that was elected before."""
 
     def resign(self) -> None:
         """Give up the right to write. Returns when no write is in progress."""
@@ -96,7 +96,7 @@ class Election:
             self._thread.join()
 
     def fenced(self) -> None:
-        """Request another election, since another registry has taken over the right to write."""
+        """Start another election, because another registry has taken over the right to write."""
         self.outcome = NO_OUTCOME
         self._call(self._rejoin)
 
@@ -201,7 +201,7 @@ class Election:
 
 
 def _is_passing(error: PenstockError) -> bool:
-    """Return True if a retry may succeed without a change of settings or permissions."""
+    """Return True if an error is transient: a retry may succeed with the same settings and permissions."""
     if isinstance(error, KafkaError):
         return error.retriable or error.code in MEMBER_CODES
     return isinstance(error, NetworkError | RequestTimeoutError)

@@ -70,9 +70,9 @@ class RegistryMemoryLog:
 class TopicLog:
     """A log that stores records in a topic; its state reflects all records of the topic.
 
-    A term is a period in which no other registry writes. Records that are decided in one term are not written
-    in the next. Without a `transactional_id`, no other registry may write at the same time. The topic is then
-    read to its end before each decision, since other registries may have written before.
+    A term is a period in which no other registry writes. Records of a request of one term are not written in
+    the next. Without a `transactional_id`, no other registry may write at the same time. The topic is then
+    read to its end before each request, since other registries may have written before.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class TopicLog:
             return self._term
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in `term`; return when they are read back into the state.
+        """Write records that a request of term `term` produced; return when they are read back.
 
         Raises:
             RefusedError: the term has ended, or another registry has fenced this one.

@@ -53,7 +53,7 @@ class GroupCoordinator(Protocol):
     """Finds the coordinator of the group, and sends requests to it."""
 
     async def known(self) -> int:
-        """Return the id of the broker that coordinates the group."""
+        """Return the id of the group's coordinator (a broker), which is looked up if it is unknown."""
 
     def forget(self, node: int | None) -> None:
         """Drop the address of the coordinator, so that it is looked up again."""

@@ -186,7 +186,7 @@ class RegistryState:
         self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
 
     def _drop(self, gone: Version) -> None:
-        """Drop the id and the schema of a removed version, unless another version uses the id."""
+        """Remove the id and the schema of a deleted version, unless another version uses the id."""
         context = context_of(gone.subject)
         holders = self._holders[context, gone.id]
         holders.discard((gone.subject, gone.number))
@@ -227,7 +227,7 @@ class RegistryState:
         raise no_version(wanted)
 
     def by_id(self, schema_id: int, subject: str | None = None) -> Schema:
-        """Return the schema with an id in the context of a subject; raise `RefusedError` if there is none."""
+        """Return the schema with an id, in a subject's context; raise `RefusedError` if there is none."""
         context = context_of(subject or "")
         found = self.ids.get(context, {}).get(schema_id)
         if found is None:
@@ -315,7 +315,7 @@ class RegistryState:
             raise RefusedError(422, 42201, f"Invalid schema {text:.200}, details: {error}") from None
 
     def same(self, subject: str, schema: Schema, *, deleted: bool = False) -> Version | None:
-        """Return the version of a subject that has a schema, or None if no version has it."""
+        """Return the version of a subject that contains the given schema, or None if no version does."""
         for version in self.subjects.get(subject, {}).values():
             if self._as_compared(version.schema) == schema and (deleted or not version.is_deleted):
                 return version
@@ -529,7 +529,10 @@ def _put(kept: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def version_number(text: str) -> int | None:
-    """Return the number of a version, or None for the latest; raise `RefusedError` if it is neither."""
+    """Parse a version in a URL: return its number, or None for ``latest`` or -1.
+
+    Raises `RefusedError` for any other text.
+    """
     if text in ("latest", "-1"):
         return None
     if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31:

@@ -1,1 +1,1 @@
-"""Write rows to topics exactly once: a transaction for each task, one stored decision for each batch."""
+"""Write rows to topics exactly once: each task uses a transaction, each batch is decided by one record."""

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 GENERATIONS = 4
 """The most transactional ids that an attempt tries. If earlier runs have left a transaction open under each
-of these ids, the attempt uses the first id, which aborts its transaction. (If a decision lists this
-transaction, its rows are then copied.)
+of these ids, the attempt takes the first id, whose old transaction is thereby aborted. (If a decision lists
+that transaction, its rows are copied.)
 """
 
 _runs_met: set[tuple[str, str]] = set()
-"""(sink, run) of each run for which this process has checked that the transactional id is free: later batches
-need no check."""
+"""The (sink, run) pairs whose transactional id was free when this process checked it. Later batches of such a
+run need no check."""
 
 
 class TaskAttempt(NamedTuple):
-    """A Spark task attempt that writes rows: the query's run, batch, partition and number of the attempt."""
+    """The identity of a Spark task attempt that writes rows: query run, batch, partition, attempt number."""
 
     run: str | None
     """The id of the query's run; None for a job with a generated name, which has only one run."""
@@ -99,7 +99,7 @@ def write_attempt(
 
 
 def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
-    """Return (topic, topic id) of the topics of some deliveries, without topics that have no id."""
+    """Return pairs (topic, topic id) for the topics in `deliveries`, without topics that have no id."""
     return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 

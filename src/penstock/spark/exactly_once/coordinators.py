@@ -1,4 +1,4 @@
-"""Requests to transaction coordinators about transactional ids of other processes, with asyncio."""
+"""Sends requests to transaction coordinators about transactional ids of other processes, with asyncio."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Coordinators:
         return answers[-1]
 
     def _check(self, name: str, code: int, what: str) -> None:
-        """Raise the error of `code` if it is retriable; drop the cached coordinator if it has moved."""
+        """Raise the error for `code` if it is retriable; drop a coordinator that has moved from the cache."""
         if code in MOVED:
             self._nodes.pop(name, None)
         error = error_for(code, what) if code else None

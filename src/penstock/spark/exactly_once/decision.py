@@ -50,7 +50,7 @@ class Decision:
     topic_ids: TopicIds = frozenset()
 
     def without(self, topics: Collection[str]) -> Decision:
-        """Return this decision without the offset ranges of some topics, whose logs are not to be read."""
+        """Return this decision without the offset ranges of some topics, so that their logs are not read."""
         return replace(self, ranges={name: each for name, each in self.ranges.items() if name not in topics})
 
     def to_bytes(self) -> bytes:
@@ -122,7 +122,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """The ways to treat the transactions of a batch that Spark passes to the sink: commit or abort them."""
+    """The possible treatments of a batch that Spark passes to the sink, such as committing or dropping it."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
@@ -130,7 +130,7 @@ class Course(Enum):
 
 
 def course_of(state: SinkState, batch: int) -> Course:
-    """Return how the sink treats the transactions of `batch`, according to its stored state.
+    """Return the sink's treatment of the transactions of `batch`, according to the sink's stored state.
 
     Raises:
         ConfigError: a later batch was written: the checkpoint is older than the sink, or another query

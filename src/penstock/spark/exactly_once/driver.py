@@ -58,21 +58,21 @@ class SinkCluster(Protocol):
         ...
 
     async def finish(self, batch: int) -> None:
-        """Store that all rows of `batch` are committed."""
+        """Store in the state topic that all rows of `batch` are committed."""
         ...
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
-        """Commit or abort a transaction, and return its resulting fate. Repeated calls are allowed."""
+        """Commit or abort a transaction; return its resulting state, a `TransactionFate`. Can be repeated."""
         ...
 
     async def inspect(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
     ) -> Mapping[TaskTransaction, TransactionFate]:
-        """Return the fate of transactions by their markers in the log; UNCLEAR if one has no marker yet."""
+        """Return the fates of transactions, read from their markers in the log; UNCLEAR without a marker."""
         ...
 
     async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
-        """Return those of the given topics that were deleted, including those that were created again."""
+        """Return the given topics that were deleted since the rows were written, even if created again."""
         ...
 
     async def copy(
@@ -94,7 +94,7 @@ class SinkCluster(Protocol):
 
 
 class SinkDriver:
-    """Commits the batches of one sink, one after the other. After an exception, it must not be used again."""
+    """Commits the batches of one sink, one after another. After an exception, create a new object."""
 
     def __init__(self, cluster: SinkCluster, *, accepts_loss: bool = False) -> None:
         self._cluster = cluster

@@ -43,7 +43,7 @@ milliseconds."""
 MARKERS_PAUSE_S = 0.01
 
 _held: set[TaskTransaction] = set()
-"""The transactions of the gates whose records this process has written."""
+"""The gate transactions of this process whose records are already written."""
 
 
 class Gate(NamedTuple):
@@ -79,7 +79,7 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
 
 
 def hold(place: SinkPlace, gate: Gate) -> Future[None]:
-    """Start to write the gate's records, unless this process has already done so; return a future.
+    """Start to write the gate's records, unless this process has done so; return a future for the end.
 
     The caller waits for this future before it writes the first row.
 

@@ -86,7 +86,7 @@ class KafkaSinkCluster:
         return await read_state(self._client, self._place)
 
     async def peek(self) -> SinkState | None:
-        """Return the stored state without taking over, or None while a driver's transaction is open."""
+        """Return the sink's state without fencing a driver, or None while a driver's transaction is open."""
         if await self._coordinators.state_of(self._place.driver_id) in UNENDED_STATES:
             return None
         return await read_state(self._client, self._place)
@@ -202,7 +202,7 @@ class KafkaSinkCluster:
 
 
 class UnnamedJobCluster(KafkaSinkCluster):
-    """The cluster of a job with a generated name. It stores no state, because no other run uses that name.
+    """The `SinkCluster` of a job with a generated name. It stores no state, as no other run uses the name.
 
     If the job fails between two of its commits, its other transactions are aborted, because no later run
     would commit them.

@@ -1,6 +1,6 @@
 """Keeps the `SinkDriver` of each sink between batches, since Spark makes a new writer for each batch.
 
-Blocking."""
+All functions block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the logs of the topics written: the rows of transactions, and their commit or abort markers."""
+"""Reads the logs of a sink's topics: the rows of transactions, and their commit or abort markers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COPIED = ("key", "value", "headers", "partition", "timestamp")
 async def fates(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
 ) -> dict[TaskTransaction, TransactionFate]:
-    """Return for each transaction if it was committed or aborted, from the markers after its rows in the log.
+    """Return the fate of each transaction (committed or aborted), from the markers after its rows in the log.
 
     A transaction without a marker after its rows is UNCLEAR. It is LOST if rows may have been removed from
     the log.
@@ -93,7 +93,7 @@ async def rows(
 
 
 def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
-    """Return True if a batch of the producer belongs to the transaction and begins before offset `end`."""
+    """Return True if a batch of the producer has rows of the transaction that begin before `end`."""
     return (
         not header.is_control
         and header.producer_epoch == transaction.epoch

@@ -31,7 +31,7 @@ class SinkPlace:
     query."""
     bootstrap_servers: str
     client: Mapping[str, str | Secret] = field(default_factory=dict)
-    """The client settings of the sink's producers, by their Kafka names."""
+    """A dict from Kafka's names of settings to the user's values, for the sink's producers."""
     state_topic: str = STATE_TOPIC
 
     @property
@@ -73,7 +73,7 @@ class SinkPlace:
         return f"{self.sink} finished".encode()
 
     def state_partition(self, count: int) -> int:
-        """Return the partition, of the state topic's `count` partitions, that stores this sink's state."""
+        """Return the partition that stores this sink's state; the state topic has `count` partitions."""
         return zlib.crc32(self.sink.encode()) % count
 
     def settings(self, **more: object) -> dict[str, object]:

@@ -120,7 +120,7 @@ def batch_of(value: bytes) -> int:
 
 
 async def _stable(client: AsyncClient, tp: TopicPartition, end: int) -> None:
-    """Wait until no transaction before offset `end` is open. Other sinks' transactions last milliseconds.
+    """Wait until every transaction before offset `end` has ended. Those of other sinks last milliseconds.
 
     Raises:
         RequestTimeoutError: a transaction stays open for ``default.api.timeout.ms``.

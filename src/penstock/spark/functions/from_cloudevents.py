@@ -129,7 +129,7 @@ EVENT_STRUCT = StructType(
 def _decoder(
     profile: Profile, assume_structured: bool, with_keys: bool, types: Mapping[str, AttributeType]
 ) -> Column:
-    """Return a column expression that decodes the event of a record in Python."""
+    """Return a column expression that decodes a record's event with a Python function."""
     names = ("value", "headers", "key") if with_keys else ("value", "headers")
     event: Column = _udf(profile, assume_structured, names, dict(types))(*map(F.col, names))
     return event
@@ -166,7 +166,7 @@ def _udf(
 def decode_column(
     value: pa.Array, headers: pa.Array, key: pa.Array | None = None, **options: Any
 ) -> pa.Array:
-    """Return an array of structs with the events in arrays of values, headers and optional keys."""
+    """Decode the events in arrays of record values, headers and optional keys; return an array of structs."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import decode_events
@@ -196,7 +196,7 @@ def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
 
 
 def _selected() -> dict[str, Column]:
-    """Return column expressions for the distinct ``ce_`` headers and content types of a record."""
+    """Return column expressions for a record's ``ce_`` headers and its content types, without duplicates."""
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
     attributes = F.filter(headers, lambda header: header.key.startswith("ce_"))
     contents = F.filter(headers, lambda header: F.lower(header.key) == "content-type")

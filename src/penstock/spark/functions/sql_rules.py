@@ -52,7 +52,7 @@ def problem(rule: str, *parts: str | Column) -> Column:
 
 
 def shown(text: Column) -> Column:
-    """Return a column expression for a text as error messages quote it, cut to 80 characters."""
+    """Return a column expression for a text in quotes, cut to 80 characters, for error messages."""
     plain = text.rlike(r"\A[ -&(-\[\]-~]*+\z")
     quoted = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit("'"))
     dots = F.when(F.length(text) > 80, "...").otherwise("")
@@ -60,7 +60,7 @@ def shown(text: Column) -> Column:
 
 
 def apart(array: Column) -> Column:
-    """Return an expression equal to `array` that Spark leaves out of whole-stage code generation.
+    """Return an expression equal to `array` that Spark excludes from whole-stage code generation.
 
     In whole-stage code generation, all expressions of a projection become one Java method. The rules for
     attributes exceed the 64 KB that a method can have (and the 8 KB that a JVM compiles): Spark logs the

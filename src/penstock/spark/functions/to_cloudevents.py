@@ -146,7 +146,7 @@ def _check(df: DataFrame, mode: str, key_mapper: KeyMapper | None, errors: str) 
 
 
 def _column_types(df: DataFrame, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-    """Return the attribute types of the columns ``ce_<name>``, which count as declared extensions."""
+    """Return a dict from extension name to attribute type, for columns ``ce_<name>`` that are not text."""
     found: dict[str, AttributeType] = {}
     for field in df.schema.fields:
         if not field.name.startswith("ce_") or isinstance(field.dataType, (StringType, NullType)):
@@ -174,7 +174,7 @@ def _type_of(kind: DataType) -> AttributeType | None:
 
 
 def _event_columns(df: DataFrame) -> list[Column]:
-    """Return the columns of `df` that are part of the event, for `encode_events`."""
+    """Return the columns of `df` that belong to the event and are passed to `encode_events`."""
     names = [name for name in df.columns if name in EVENT_COLUMNS or name.startswith("ce_")]
     return [F.col("`" + name.replace("`", "``") + "`").alias(name) for name in names]
 
@@ -190,7 +190,7 @@ def _encoder(options: dict[str, Any]) -> Any:
 
 
 def encode_column(events: Any, **options: Any) -> Any:
-    """Return the records of an array of event structs, with the columns of `encode_events`."""
+    """Encode an array of event structs; return records with the columns that `encode_events` makes."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import encode_events

@@ -26,8 +26,8 @@ class Standing:
     """The position of a query, as its checkpoint stores it.
 
     `batch_id` is the last complete micro-batch, and `offsets` are its end offsets; None and empty before the
-    first. `done_at` is the time of its completion in seconds since 1970. `planned_id` is the last one that
-    was planned: one more than `batch_id` while a micro-batch runs.
+    first. `done_at` is the time of its completion in seconds since 1970. `planned_id` is the last planned
+    micro-batch: one more than `batch_id` while a micro-batch runs.
     """
 
     query_id: str
@@ -80,7 +80,7 @@ def standing_of(directory: Path) -> Standing:
 
 
 def _last(directory: Path) -> int | None:
-    """Return the highest number that is the name of a file in `directory`, or None if there is none."""
+    """Return the highest number that names a file in `directory`, or None if no number does."""
     if not directory.is_dir():
         return None
     return max((int(path.name) for path in directory.iterdir() if path.name.isdecimal()), default=None)
@@ -99,7 +99,7 @@ def _offsets(path: Path) -> StreamOffsets:
 
 
 def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
-    """Return the offsets of the sources that read topics. They are JSON text or an object."""
+    """Return the offsets in `documents`, one per source: JSON text or an object. Skip other sources."""
     found = StreamOffsets({})
     for document in documents:
         with suppress(ValueError, ConfigError):

@@ -14,7 +14,7 @@ from penstock.spark.monitoring.reports import Report, find_report, reports_direc
 from penstock.spark.source.planning import Offsets, StreamOffsets, backlog_rows, recreated_topics
 
 Ends = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int | None]]
-"""A function that requests the end offsets of partitions from brokers, and returns them."""
+"""A function that requests the end offsets of some partitions from brokers, and returns the offsets."""
 
 TopicIds = Callable[[Iterable[str]], Mapping[str, bytes]]
 """A function that requests topic ids from brokers, and returns a dict from topic to id, without topics that
@@ -31,7 +31,8 @@ class QueryView:
 
     `lag` is the number of offsets not yet read, `done_at` the completion time of the last micro-batch
     (seconds since 1970), `error` the reason why the query ended. `recreated` has a sentence for each topic
-    that was deleted and created again since then: all of its records count as not yet read.
+    that was deleted and created again since that micro-batch: all records of the new topic count as not yet
+    read.
     """
 
     name: str

@@ -38,7 +38,7 @@ def leave_planner_quietly() -> None:
 
 
 def settle_planner() -> None:
-    """Freeze imported objects for the garbage collector, if this process is a worker that plans queries.
+    """Exclude imported objects from garbage collection (`gc.freeze`) in a worker that plans queries.
 
     Such a worker serves many queries, and Spark runs the garbage collector after each. That takes 10 ms of
     CPU and more with PySpark, PyArrow and this package loaded, and almost none once their objects are frozen.

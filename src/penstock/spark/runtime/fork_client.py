@@ -18,8 +18,8 @@ RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
 """The module of PySpark that Spark runs to plan each stream."""
 
 FRESH = "PENSTOCK_FORK_SERVER_FOR"
-"""An environment variable that marks a process that was not forked. Its value is the process id of the JVM
-for which this process may start a fork server."""
+"""The environment variable that is set for a process that was not forked. Its value is the process id of the
+JVM for which this process may start a fork server."""
 
 PATIENCE_S = 2.0
 """Seconds to wait for an answer of the fork server, which normally answers at once."""
@@ -42,7 +42,7 @@ def address(jvm: int) -> bytes:
 
 
 def is_own(connection: _socket.socket) -> bool:
-    """Return True if the peer of a connection is a process of this user, in this PID namespace."""
+    """Return True if the peer of a socket connection is a process of this user, in this PID namespace."""
     credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     pid, uid = (int.from_bytes(credentials[at : at + 4], sys.byteorder) for at in (0, 4))
     return pid != 0 and uid == os.getuid()

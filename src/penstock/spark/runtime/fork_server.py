@@ -69,7 +69,7 @@ class ForkRequest(NamedTuple):
 
 
 def start_server() -> None:
-    """Start a fork server for later streams, if this process was started without one and may start one.
+    """Start a fork server for later streams, if this process was not forked by one and may start one.
 
     PENSTOCK_FORK_SERVER=no in the environment of the session prevents the start.
     """
@@ -121,7 +121,7 @@ def serve(jvm: int, module: str) -> ForkRequest | None:
 
 
 def take_ended(*_: object) -> None:
-    """Reap the child processes that have ended, so that their CPU time counts for this process."""
+    """Reap child processes that have ended, so that their CPU time is added to that of this process."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -137,7 +137,7 @@ def fork() -> int:
 
 
 def import_ahead(module: str) -> None:
-    """Import the modules that a stream needs, and compile the codecs of its planner's requests."""
+    """Import the modules that a stream needs, and compile the codecs for the requests of planning."""
     for name in (module, *_SOURCE):
         import_module(name)
     del sys.modules[module]  # it is run as the main module
@@ -188,7 +188,7 @@ def received(connection: socket.socket) -> ForkRequest | None:
 
 
 def suits(request: ForkRequest, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
-    """Return True if a fork of this process would be equivalent to a new Python for `request`."""
+    """Return True if a fork of this process is equivalent to a new Python process for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
         return {name: value for name, value in environment.items() if name not in OWN_NAMES}
@@ -246,7 +246,7 @@ def run(request: ForkRequest, module: str) -> NoReturn:
 
 
 def leave(client: list[int]) -> None:
-    """Close the client's connection in a child of the stream's process, since the stream may outlive it."""
+    """Close the client's connection in a process that the stream's process forks, which may outlive it."""
     if client:
         os.close(client.pop())
 
@@ -270,7 +270,7 @@ def end_with(connection: socket.socket) -> None:
 
 
 def main(jvm: int, module: str = RUNNER) -> None:
-    """Serve requests; in a forked process, run its request."""
+    """Serve fork requests; in each forked process, run the request for which it was forked."""
     try:
         request = serve(jvm, module)
     except OSError:

@@ -150,7 +150,7 @@ def cache_directories() -> list[Path]:
 
 
 def _holds(made: Path, wrapper: str) -> bool:
-    """Return True if the Java home `made` exists and its `bin/java` has the text `wrapper`."""
+    """Return True if the Java home `made` exists already, and its `bin/java` has the text `wrapper`."""
     program = made / "bin" / "java"
     return os.access(program, os.X_OK) and program.read_text(encoding="utf-8") == wrapper
 

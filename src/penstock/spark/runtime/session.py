@@ -147,7 +147,7 @@ def _spark_defaults() -> dict[str, str]:
 
 
 def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that `configure` adds to `given`; an empty `master` means unknown."""
+    """Return the settings that `configure` adds to the settings `given`; `master` is empty if unknown."""
     settings = dict(FASTER)
     manager = checkpoint_manager() if is_local(master) else None
     if manager is not None:
@@ -255,7 +255,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _python_for(master: str) -> str:
-    """Return the path of the workers' Python; with a local master, a small program that starts it."""
+    """Return the path of the workers' Python, or with a local master, of a small program that starts it."""
     import pyspark
 
     return worker_python(Path(pyspark.__file__).parent) if is_local(master) else sys.executable

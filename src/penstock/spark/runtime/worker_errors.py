@@ -15,7 +15,7 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Run the block so that a PenstockError leaves a Spark worker without its traceback.
+    """Suppress the traceback of a PenstockError that the block raises in a Spark worker.
 
     A worker ends with the error that it reports, so that the environment variable `HIDE` cannot affect errors
     of other code. Other exceptions are bugs and keep their traceback.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOPICS_SHOWN_MAX = 5
 
 OBSERVED = "landed"
-"""The name of the metrics in which a query of `land` counts records: its rows in Spark are files."""
+"""The name of the metrics in which a query of `land` counts records, since a row of it is a file."""
 
 _CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
 

@@ -47,7 +47,7 @@ class ParquetTable:
         remove_unfinished(self.path)
 
     def commit(self, batch_id: int, table: pa.Table) -> None:
-        """Make `table` the content of batch `batch_id`, on disk when this returns.
+        """Write `table` as the file of batch `batch_id`, replacing an earlier one; return when it is on disk.
 
         An empty table makes no file, except for the first batch, whose file has the columns for readers.
 

@@ -33,7 +33,7 @@ LOOKUP_PATIENCE_MS = 3_000
 """The timeout in ms for looking up offsets; after that, the lookup checks that the topics still exist."""
 
 TOLD_EVERY_S = 60.0
-"""The interval in seconds of the log lines of a query that waits."""
+"""The interval in seconds at which a query that waits for brokers writes a log line."""
 
 log = logger_named("penstock.spark")
 
@@ -48,7 +48,7 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
 
 
 def presume_login(config: ClientConfig) -> None:
-    """Make clients of this process retry a refused login, as during the rotation of a secret.
+    """Make clients of this process retry a refused login, which can occur while a secret is rotated.
 
     Another process of the query has already logged in with the same secret, so the secret is correct.
     """
@@ -197,7 +197,7 @@ class GroupCommits:
         self._error: PenstockError | None = None
 
     def submit(self, offsets: Mapping[TopicPartition, int], *, wait: bool) -> None:
-        """Commit `offsets` in the background; with `wait`, before this returns.
+        """Commit `offsets` in the background; with `wait`, return only when they are committed.
 
         Raises:
             KafkaError: an earlier commit was refused: no right to the group, or it has members.
@@ -240,7 +240,7 @@ class GroupCommits:
 
 
 class Patience(NamedTuple):
-    """The time for which a task of a stream waits for brokers that do not answer."""
+    """The limits of the time for which a task of a stream waits for brokers that do not answer."""
 
     outage_s: float
     """The longest wait in seconds, if this worker has reached the brokers before."""
@@ -249,14 +249,14 @@ class Patience(NamedTuple):
 
 
 def is_outage(error: PenstockError) -> bool:
-    """Return whether an error means that brokers do not answer, or cannot yet, rather than a mistake."""
+    """Return True if an error means that brokers do not answer, or cannot yet; False for other errors."""
     if isinstance(error, KafkaError):
         return error.retriable
     return isinstance(error, (NetworkError, RequestTimeoutError))
 
 
 class Outage:
-    """Measures an outage of the brokers. Before they have answered once, a failure is not an outage.
+    """Measures the duration of an outage of brokers. A failure before the first answer is no outage.
 
     `limit_s` is how long an outage may last. `report` is called with a line for the log, once a minute.
     """
@@ -270,7 +270,7 @@ class Outage:
         self._told_at = float("-inf")
 
     def is_over(self, now: float) -> None:
-        """End the outage: brokers have answered, at the monotonic time `now` in seconds."""
+        """Record the end of the outage: brokers have answered at the monotonic time `now` in seconds."""
         self._is_reached = True
         if self._since is not None:
             self._report(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
@@ -278,7 +278,7 @@ class Outage:
         self._told_at = float("-inf")
 
     def is_endured(self, error: PenstockError, now: float) -> bool:
-        """Return whether to keep waiting after `error`, at the monotonic time `now` in seconds."""
+        """Return True if the caller should wait on after `error`, at monotonic time `now` in seconds."""
         if not is_outage(error) or not self._is_reached:
             return False
         if self._since is None:

@@ -34,7 +34,7 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """Return a dict from topic to its number of partitions; for a missing topic, its future number.
+        """Return a dict from topic to its number of partitions, or the number that a missing topic would get.
 
         Raises:
             KafkaError: a topic name is illegal.

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
-"""The name of a local property of Spark's tasks, like QUERY_ID and BATCH_ID. A query's id is in its
-checkpoint, and equal in all of its runs; the job group of a streaming query is the id of its current run."""
+"""The name of the local property of Spark's tasks that has the id of a streaming query's current run (the job
+group). A query's id is in its checkpoint, and equal in all of its runs."""
 
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """The message of one task to the driver: the result of its attempt, with the sink and the query's run."""
+    """The commit message of one task to the driver: the attempt's result, the sink and the query's run."""
 
     place: SinkPlace
     run_id: str | None

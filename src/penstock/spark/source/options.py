@@ -112,7 +112,7 @@ class Selection:
         return names.pop() if len(names) == 1 else None
 
     def among(self, topics: Container[str]) -> Selection:
-        """Return this selection without named topics and partitions whose topic is not in `topics`."""
+        """Return this selection with only the named topics and partitions that belong to `topics`."""
         return replace(
             self,
             topics=tuple(topic for topic in self.topics if topic in topics),
@@ -306,8 +306,8 @@ def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
     """Return the options that determine the schema: include headers, and the options for decoding events.
 
-    Spark asks for the schema first, before it says whether the query is a stream. Every option that does not
-    depend on this is checked at once, so that a mistake is reported early.
+    Spark requests the schema before the source can know if the query is a stream. Every option that is valid
+    for both kinds of queries is checked at once, so that a mistake is reported early.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.

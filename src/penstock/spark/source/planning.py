@@ -101,7 +101,7 @@ class StreamOffsets:
         return document
 
     def knowing(self, earlier: StreamOffsets) -> StreamOffsets:
-        """Return these offsets with the topic ids of `self` and `earlier`; ids in `self` take precedence."""
+        """Return these offsets, with topic ids from `earlier` added for topics without an id."""
         topics = {tp.topic for tp in self.offsets}
         known = {**earlier.topic_ids, **self.topic_ids}
         return StreamOffsets(self.offsets, {name: each for name, each in known.items() if name in topics})
@@ -282,7 +282,8 @@ def stream_ranges(
     that is new in `end` is read from its log start.
 
     Raises:
-        DataLossError: a partition was deleted, its offsets decreased, or its log starts after the batch does.
+        DataLossError: a partition was deleted, its offsets decreased, or its log starts after the batch's
+        start.
     """
     losses = discontinuities(start, end)
     ranges = []

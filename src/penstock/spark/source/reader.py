@@ -67,7 +67,7 @@ after_fork_in_child(_clients.clear)
 
 
 class RangePartition(InputPartition):
-    """The input of one task: an offset range of one partition, or several small ranges."""
+    """The input of one Spark task: an offset range of one Kafka partition, or several small ranges."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class TaskWork(Protocol):
 
 
 class RowWork:
-    """The work of tasks that return rows of topics. Checks options and columns on first use."""
+    """The `TaskWork` of a query that returns records as rows, rather than landing them as files."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._given = dict(given)
@@ -179,7 +179,7 @@ def _narrowed(
     brokers: MetadataConnection | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
-    """Return tasks only for the ranges in which the condition `where` may be true for a record.
+    """Return tasks for only those offset ranges in which `where` may be true for a record.
 
     If no range remains and a time in the condition is read in UTC, one task without records checks the
     session's time zone.
@@ -326,7 +326,7 @@ _is_settled = False
 
 
 def settle() -> None:
-    """Freeze imported objects for the garbage collector, once per worker.
+    """Exclude imported objects from garbage collection (`gc.freeze`), once per worker.
 
     Spark collects garbage after every task of a reused worker. With pyarrow and numpy loaded that costs
     tens of milliseconds of CPU each time, as much as a small micro-batch; frozen objects cost nothing.

@@ -101,7 +101,7 @@ class StreamPlanner(DataSourceStreamReader):
         return self._work.options
 
     def initialOffset(self) -> OffsetsJson:
-        """Return the offsets where a query without a checkpoint starts; every call returns the same."""
+        """Return the offsets where a query without a checkpoint starts. Every call returns equal offsets."""
         with plain_errors():
             if self._initial is None:
                 brokers, selection = self._connected(), self._options.selection
@@ -125,7 +125,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     @property
     def _first_end(self) -> StreamOffsets | None:
-        """The end of the first micro-batch, if Spark requests it before the start; else None."""
+        """The end offsets of the first micro-batch, if Spark requests these before the start; else None."""
         return self._latest
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
@@ -175,7 +175,7 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Mark a micro-batch as complete, since Spark has stored it; commit its offsets if configured."""
+        """Record that Spark has completed a micro-batch; commit its end offsets if a group is configured."""
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -185,7 +185,7 @@ class StreamPlanner(DataSourceStreamReader):
             self._brokers = None
 
     def _is_through(self, offsets: Offsets, *, is_last: bool = False) -> None:
-        """Mark all records before `offsets` as processed; commit the offsets to the group if configured."""
+        """Store that all records before `offsets` are processed; commit these if a group is configured."""
         if offsets == self._done:
             return
         if self._done is not None and not self._is_proven:
@@ -199,7 +199,7 @@ class StreamPlanner(DataSourceStreamReader):
             self._commits.submit(offsets, wait=is_last)
 
     def _continued(self, begin: StreamOffsets, latest: StreamOffsets) -> Offsets:
-        """Return the offsets of `begin` from which reading to `latest` continues, without recreated topics.
+        """Return the offsets in `begin` from which reading up to `latest` continues; skip recreated topics.
 
         Raises:
             DataLossError: a topic was deleted, created anew, or its offsets decreased, and failOnDataLoss is
@@ -214,7 +214,7 @@ class StreamPlanner(DataSourceStreamReader):
     def _end_of_batch(
         self, begin: StreamOffsets, latest: StreamOffsets, rows_max: int | None
     ) -> StreamOffsets | None:
-        """Return the end of a micro-batch that begins at `begin`, or None to wait for more records."""
+        """Return the end offsets of the micro-batch that begins at `begin`, or None to wait for records."""
         known = self._continued(begin, latest)
         new = dict.fromkeys(set(latest.offsets) - set(known), EARLIEST)
         if new:
@@ -242,7 +242,7 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Call `ask` until brokers answer, and return its result.
+        """Call the function `ask`, which sends a request, until brokers answer; return the result.
 
         The first failure is raised if brokers have never answered before."""
         while True:
@@ -294,7 +294,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             self._pacing = Pacing(is_on=False)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
-        """Return the end offsets of the next micro-batch; `start` itself if there is nothing to read now."""
+        """Return the end offsets of the next micro-batch; return `start` if there is nothing to read now."""
         with plain_errors():
             begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned
@@ -376,7 +376,7 @@ class UnlimitedStreamReader(StreamPlanner):
 
 
 class Pacing:
-    """Delays micro-batches until they are large enough: minOffsetsPerTrigger and maxTriggerDelay.
+    """Delays micro-batches until they are large enough, for minOffsetsPerTrigger and maxTriggerDelay.
 
     Spark passes a Python source only one limit, so this class applies these options.
     """

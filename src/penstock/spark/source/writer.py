@@ -46,7 +46,7 @@ SINK_COLUMNS: Mapping[str, tuple[DataType, ...]] = {
 
 
 class SinkColumns:
-    """The columns of rows to write: key, value, headers, partition and topic. They are checked in advance."""
+    """Extracts the records from rows: key, value, headers, partition and topic. Checks columns in advance."""
 
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         self.topic = options.topic
@@ -109,7 +109,7 @@ class SinkColumns:
             yield name, self._encoded(rows, name)
 
     def _encoded(self, records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
-        """Return records; keys and values are encoded with their schemas if options say so."""
+        """Return the records with keys and values encoded with schemas, where the options require this."""
         if not self._written:
             return records
         from penstock.spark.value_encoding import encoded

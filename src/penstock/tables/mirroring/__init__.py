@@ -1,1 +1,1 @@
-"""Parts of a topic's copy: the map of offsets, moving group offsets by it, and comparing both sides."""
+"""Parts of copying a topic: the offset map, moving group offsets, and comparing source and target."""

@@ -80,10 +80,11 @@ class GroupMoves:
         self._notes = notes
         self._translate, self._write = translate, write
         self._done: dict[tuple[str, int], OffsetAndMetadata] = {}
-        """The source offset that was moved last, by group and partition: an unchanged one is skipped."""
+        """A dict from group and partition to the source offset that was moved last; an unchanged offset is
+        skipped."""
         self._said: set[tuple[str, str]] = set()
         self.moved: dict[int, int] = {}
-        """Number of offset commits in the target, by partition."""
+        """A dict from partition to the number of group offsets that were committed in the target."""
         self.groups: set[str] = set()
         """The groups whose offsets were moved, or were already equal in the target."""
         self.waiting = 0
@@ -113,7 +114,7 @@ class GroupMoves:
 
     @contextlib.contextmanager
     def _of_group(self, group: str) -> Iterator[None]:
-        """Log a KafkaError about one group as a warning, so that the other groups are still moved."""
+        """Log a KafkaError in the block as a warning about one group; other groups are still moved."""
         try:
             yield
         except KafkaError as error:
@@ -136,7 +137,7 @@ class GroupMoves:
         return names[:GROUPS_MAX]
 
     def _wanted(self, partitions: Sequence[int]) -> dict[str, list[Move]]:
-        """Return the changed offsets that can be moved, by group; count the others in `waiting`."""
+        """Return a dict from group to changed offsets that can be moved; count the others in `waiting`."""
         self.waiting = 0
         found: dict[str, list[Move]] = {}
         asked = [TopicPartition(self._topic, number) for number in partitions]
@@ -159,7 +160,7 @@ class GroupMoves:
         return found
 
     def _that_are_ours(self, group: str, moves: Sequence[Move]) -> list[Move]:
-        """Store and return the moves to commit, without offsets in the target that others have committed."""
+        """Store and return the moves to commit; skip groups whose target offset another program committed."""
         there = self._there(group, [move.partition for move in moves])
         ours: list[Move] = []
         for move in moves:

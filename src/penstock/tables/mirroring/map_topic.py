@@ -34,7 +34,8 @@ MAP_BYTES_MAX = 64 << 20
 """
 
 READ_BYTES_MAX = 2 * MAP_BYTES_MAX
-"""Largest size of the maps to read: more than a copy writes (`MAP_BYTES_MAX`, and its maps' last chunks)."""
+"""Largest size in bytes of the maps that a copy reads. It exceeds what a copy writes: `MAP_BYTES_MAX` and the
+last chunk of each map."""
 
 GROUP_OFFSETS_MAX = 1_000_000
 """Most pairs of group and partition for which a copy stores the offsets that it has committed."""
@@ -42,8 +43,8 @@ GROUP_OFFSETS_MAX = 1_000_000
 REMEMBERED = 4
 """Number of a copy's last commits that are stored for each group and partition.
 
-They identify an offset in the target as one of the copy. More than one is needed, because a commit may be
-under way when the copy is stopped and started again.
+An offset in the target that equals one of these commits was committed by the copy. More than one is stored,
+because a commit may be under way when the copy is stopped and started again.
 """
 
 LOAD_TIMEOUT_S = 60.0
@@ -58,7 +59,7 @@ SETTINGS = {
 
 
 class MapTopic:
-    """The offset maps of one copy by partition, and the offsets that it has committed for groups.
+    """The stored state of one copy: the offset map of each partition, and the offsets committed for groups.
 
     Changes are collected in memory, and sent by `write`.
     """
@@ -67,9 +68,11 @@ class MapTopic:
         self.topic = map_topic_name(name)
         self.maps: dict[int, OffsetMap] = {}
         self.moved: dict[tuple[str, int], list[int]] = {}
-        """The last offsets that the copy has committed in the target, by group and partition; newest last."""
+        """A dict from group and partition to the last offsets that the copy has committed in the target,
+        newest last."""
         self._chunks: dict[int, dict[int, bytes]] = {}
-        """The packed chunks that `load` has read, by partition and name; `resume` makes maps of them."""
+        """A dict from partition to the packed chunks that `load` has read, by name. `resume` makes maps of
+        them."""
         self._read_bytes = 0
         self._due: dict[str, bytes | None] = {}
 
@@ -188,11 +191,11 @@ class MapTopic:
             )  # fmt: skip
 
     def forget_before(self, partition: int, target: int) -> None:
-        """Drop the chunks for records before target offset `target`, which retention has removed."""
+        """Drop the chunks of records that retention has removed: those before target offset `target`."""
         self._drop(partition, self.maps[partition].forget_before(target))
 
     def note_move(self, group: str, partition: int, offsets: list[int]) -> bool:
-        """Store the offsets last committed for a group; return False if `GROUP_OFFSETS_MAX` are stored."""
+        """Store a group's last committed offsets; return False if `GROUP_OFFSETS_MAX` pairs are stored."""
         if len(self.moved) >= GROUP_OFFSETS_MAX and (group, partition) not in self.moved:
             return False
         self.moved[group, partition] = kept = offsets[-REMEMBERED:]
@@ -210,10 +213,10 @@ class MapTopic:
 
     @property
     def has_changed(self) -> bool:
-        """True if there are changes that `write` has to send."""
+        """True if there are changes that the next `write` must send."""
         return bool(self._due)
 
     def write(self, producer: Producer) -> list[Delivery]:
-        """Send the changes since the last call to the topic; return the deliveries of the records."""
+        """Send the changes since the last call to the topic; return the records' delivery objects."""
         due, self._due = self._due, {}
         return [producer.send(self.topic, value, key=key.encode(), partition=0) for key, value in due.items()]

@@ -1,4 +1,4 @@
-"""The metadata of a copy's committed position: source and target topic id, and bounds of the offset map."""
+"""The metadata that a copy commits with its position: both topic ids, and the bounds of the offset map."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class OffsetMap:
         self._open.append(OffsetRun(source, target, count))
 
     def _seal(self) -> None:
-        """Compress the last chunk, and begin a new one."""
+        """Compress the last chunk because it is full, and begin a new chunk."""
         first = self._open[0].source
         self._firsts.append(first)
         self._packed[first] = packed = pack_runs(self._open)
@@ -120,7 +120,7 @@ class OffsetMap:
         return None
 
     def exactly(self, offset: int) -> int | None:
-        """Return the target offset of the record at source offset `offset`; None if the map lacks it."""
+        """Return the target offset of the record at source offset `offset`; None if it is not in the map."""
         for runs in self._from(offset):
             index = bisect_right(runs, offset, key=_source)
             if index and offset < runs[index - 1].source + runs[index - 1].length:
@@ -129,7 +129,7 @@ class OffsetMap:
         return None
 
     def _from(self, offset: int) -> Iterator[list[OffsetRun]]:
-        """Yield the runs of each chunk, from the chunk on that contains source offset `offset`."""
+        """Yield lists of runs, one list per chunk, from the chunk that contains source offset `offset`."""
         at = max(bisect_right(self._firsts, offset) - 1, 0)
         if not self._open or offset < self._open[0].source:
             for first in self._firsts[at:]:
@@ -138,7 +138,7 @@ class OffsetMap:
             yield self._open
 
     def chunks(self, since: int = 0) -> dict[int, bytes]:
-        """Return packed chunks by name: those with runs from source offset `since` on, and the last one."""
+        """Return packed chunks in a dict from name: the last, and those with runs from offset `since` on."""
         if not self._open:
             return {}
         name = self._open[0].source
@@ -199,7 +199,7 @@ def _source(run: OffsetRun) -> int:
 
 
 def pack_runs(runs: Iterable[OffsetRun]) -> bytes:
-    """Return runs as compressed bytes: for each its length, and its gaps to the previous run in both logs."""
+    """Compress runs to bytes: the length of each run, and its gaps to the previous run in both logs."""
     out = bytearray()
     source = target = 0
     for run in runs:
@@ -210,7 +210,7 @@ def pack_runs(runs: Iterable[OffsetRun]) -> bytes:
 
 
 def unpack_runs(packed: bytes) -> list[OffsetRun]:
-    """Return the runs in the bytes that `pack_runs` has made.
+    """Return the runs that `pack_runs` has compressed to bytes.
 
     Raises:
         CorruptRecordError: the bytes are not packed runs.

@@ -122,7 +122,7 @@ def _policy(admin: Admin, topic: str) -> str:
 
 
 class _Sides(NamedTuple):
-    """A source partition and its target partition, with a consumer of each."""
+    """A source partition and the target partition of its copy, each with its own consumer."""
 
     source: TopicPartition
     target: TopicPartition
@@ -133,8 +133,8 @@ class _Sides(NamedTuple):
 def _compare(sides: _Sides, made: OffsetMap, position: int, first_kept: int) -> PartitionCheck:
     """Compare one partition by reading source, target and the offset map `made` side by side.
 
-    `position` is the source offset up to which the copy has come. `first_kept` is the target offset from
-    which on no record may be missing.
+    `position` is the source offset up to which records are copied. From target offset `first_kept` on, no
+    record may be missing.
     """
     check = PartitionCheck(sides.source.partition)
     there = _records(sides.target_reader, sides.target, made.target_end)
@@ -183,7 +183,8 @@ class _Walk:
         self._runs = runs
         self._now: OffsetRun | None = next(runs, None)
         self._passed: deque[OffsetRun] = deque()
-        """Runs before the current position in the source, but perhaps not before that in the target."""
+        """Runs that the pass over the source has left behind, but that the pass over the target may still
+        need."""
 
     def target_of(self, offset: int) -> int | None:
         """Return the target offset of a source record, or None if it is in no run."""
@@ -194,7 +195,7 @@ class _Walk:
         return None if now is None or offset < now.source else now.target + offset - now.source
 
     def has_target(self, offset: int) -> bool:
-        """Return whether a run contains the target offset `offset`."""
+        """Return True if a run contains the target offset `offset`."""
         self.forget_before(offset)
         if not self._passed:
             while self._now is not None and offset >= self._now.target + self._now.length:

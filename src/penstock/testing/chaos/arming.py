@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.plan import Plan, PlannedFault
 
 HAND_PATIENCE_S = 10.0
-"""The longest wait, in seconds, for leader moves and broker restarts at the end of a run."""
+"""The longest wait, in seconds, until leader moves and broker restarts in progress end after a run."""
 
 
 class Armed:
-    """The faults of one `Plan`, in force at one broker or cluster until `disarm` is called."""
+    """Keeps the faults of one `Plan` in force at a broker or cluster until `disarm` is called."""
 
     def __init__(self, served: KafkaBroker | KafkaCluster, plan: Plan) -> None:
         self._served = served
@@ -45,7 +45,7 @@ class Armed:
 
     @property
     def happened(self) -> tuple[int, ...]:
-        """Return the numbers, counted from 1, of the planned faults that have happened."""
+        """Return the numbers of the planned faults that have happened; the plan's first fault is 1."""
         return tuple(number for number, fault in self._faults if fault.count)
 
     def pause(self) -> None:
@@ -144,7 +144,7 @@ class Armed:
 
 
 class Trigger:
-    """The condition of a fault: skips `skip` requests, then calls `act` for each of the next `times`."""
+    """Triggers a fault: skips `skip` requests, then calls `act` for each of the next `times` requests."""
 
     def __init__(self, skip: int, times: int, act: Callable[[Request], None]) -> None:
         self._skip = skip
@@ -171,7 +171,7 @@ class Hand:
         self._thread: threading.Thread | None = None
 
     def do(self, lever: Callable[[], object]) -> None:
-        """Queue a task. Its errors are ignored, since the group or replica that it needs may not exist."""
+        """Queue a task. Errors of the task are ignored, since its group or replica may not exist."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="penstock-chaos", daemon=True)
             self._thread.start()

@@ -31,7 +31,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[[], None]:
-    """Record committed offsets of a broker or cluster in `recorder`; return a function that stops this.
+    """Record each offset commit of a broker or cluster in `recorder`; return a function that stops this.
 
     Raises:
         ConfigError: `served` is neither a `KafkaBroker` nor a `KafkaCluster`.
@@ -42,7 +42,7 @@ def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[
 
 
 class Effects:
-    """Records the committed offsets that one broker, or all nodes of a cluster, store."""
+    """Records offset commits when one broker, or any node of a cluster, stores them."""
 
     def __init__(self, served: KafkaBroker | KafkaCluster, recorder: Recorder) -> None:
         self._served = served
@@ -51,7 +51,7 @@ class Effects:
         """A dict from producer id to its open transaction: the producer's epoch, and the offsets by group."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return an API's route with a handler that records commits; unchanged for APIs without commits."""
+        """Wrap the handler of an API so that commits are recorded; return other APIs' routes unchanged."""
         note = {
             ApiKey.OFFSET_COMMIT: self._committed,
             ApiKey.TXN_OFFSET_COMMIT: self._pends,
@@ -102,7 +102,7 @@ class Effects:
 
 
 def _accepted(request: Any, response: Any, context: Context[Any]) -> Offsets:
-    """Return the offsets in a commit request that the broker accepted, as a dict by partition."""
+    """Return a dict from partition to offset, for the offsets of a commit that the broker accepted."""
     found: Offsets = {}
     for asked, answered in zip(request.topics, response.topics, strict=True):
         name = asked.name

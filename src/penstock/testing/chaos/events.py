@@ -19,14 +19,14 @@ Outcome = Literal["acknowledged", "failed", "unknown"]
 State = Literal["committed", "aborted", "open"]
 
 Content = tuple[str, int, Any, Any, tuple[tuple[str, bytes | None], ...]]
-"""Topic, partition, key, value and headers of a record, to find the copies of a sent record in the logs."""
+"""The topic, partition, key, value and headers of a record, to find copies of a sent record in logs."""
 
 Ends = Mapping[TopicPartition, int]
-"""A dict from partition to the end offset of its log at one moment."""
+"""A dict from partition to the end offset of the partition's log at one moment."""
 
 
 class LogRecord(NamedTuple):
-    """A record in a log.
+    """A record in a partition's log at the end of a history.
 
     `state` is the state of its transaction; a record without a transaction is ``committed``.
     """
@@ -49,7 +49,7 @@ class LogRecord(NamedTuple):
 
     @property
     def content(self) -> Content:
-        """Return topic, partition, key, value and headers, to compare with those of a send."""
+        """Return topic, partition, key, value and headers, to compare the record with sent records."""
         return self.topic, self.partition, self.key, self.value, self.headers
 
 
@@ -65,13 +65,14 @@ class Sent:
     value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()
     delivery: Callable[[], tuple[Outcome, int, str]] = lambda: ("unknown", -1, "")
-    """A function that returns the outcome so far, the offset (-1 if unknown), and the reason of a failure."""
+    """A function that returns the send's outcome so far, the offset (-1 if unknown), and a failure's
+    reason."""
     transaction: int = 0
     """The number of the producer's transaction, counted from 1; 0 outside of transactions."""
 
     @property
     def content(self) -> Content:
-        """Return topic, partition, key, value and headers, to find the record's copies in a log."""
+        """Return the sent record's topic, partition, key, value and headers, to find its copies in a log."""
         return self.topic, self.partition, self.key, self.value, self.headers
 
 
@@ -132,7 +133,7 @@ class TransactionEnded:
 
 @dataclass
 class Worked:
-    """An event of a history: the application finished its work on a record."""
+    """An event of a history: the application has called `History.work` for a record."""
 
     number: int
     place: RecordPlace
@@ -143,7 +144,7 @@ Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | W
 
 @dataclass(frozen=True)
 class Flow:
-    """A step to check: `group` consumes `source`, and writes to `sinks` or calls `History.work`."""
+    """A step of an application: `group` consumes `source`, and writes to `sinks` or calls `History.work`."""
 
     source: str
     sinks: tuple[str, ...]
@@ -185,7 +186,7 @@ _MAY_BE_WRITTEN = frozenset((ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_R
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
-    """Return the outcome of a send by its delivery's error: acknowledged (None), failed or unknown.
+    """Return the outcome of a send from its delivery's error: acknowledged (no error), failed or unknown.
 
     An error code from a broker means that the record was not written, except REQUEST_TIMED_OUT and
     NOT_ENOUGH_REPLICAS_AFTER_APPEND. After these two, a timeout or a lost connection, the outcome is unknown.

@@ -1,4 +1,4 @@
-"""The input of the rules that find an application's mistakes: events, final logs, and the work on records."""
+"""The input of the rules that find mistakes of an application: events, final logs, and work on records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FinalLog:
 
 @dataclass(frozen=True)
 class Done:
-    """The work on one source record: event `number` of the history, or the result at `place` in a sink."""
+    """A completed work on a source record: event `number` of a history, or the result at `place`."""
 
     number: int = -1
     place: RecordPlace | None = None
@@ -51,7 +51,7 @@ class Done:
 
 
 class FlowView:
-    """The data of one `Flow`: the source's records, and the work done for each identity, in order."""
+    """The data of one `Flow` for the rules: the source's records, and the work done for each identity."""
 
     def __init__(self, flow: Flow, logs: Mapping[TopicPartition, FinalLog], worked: Sequence[Worked]) -> None:
         self.flow = flow
@@ -87,7 +87,7 @@ class FlowView:
 
 
 class Evidence:
-    """A history as the rules read it: its events, the final logs, and the flows to check."""
+    """The input of the rules: the events of a history, the final logs, and the flows to check."""
 
     def __init__(
         self, events: Sequence[Event], logs: Mapping[TopicPartition, FinalLog], flows: Sequence[Flow]
@@ -101,7 +101,7 @@ class Evidence:
         return (event for event in self.events if isinstance(event, kind))
 
     def is_done(self, sent: Sent) -> bool:
-        """Return True if another record with the identity of `sent`, such as a dead letter, is in a sink."""
+        """Return True if a sink has another record with the identity of `sent`, such as a dead letter."""
         for view in self.flows:
             if sent.topic in view.flow.sinks:
                 record: Any = sent

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.printable import printable
 
 TEXTS_SHOWN = 10
-"""The most findings that the message of a `HistoryError` lists."""
+"""The maximum number of findings that the message of a `HistoryError` lists."""
 
 
 class RecordPlace(NamedTuple):
@@ -75,11 +75,11 @@ class PrecommittedRead(Finding):
 
 
 class NonMonotonicPoll(Finding):
-    """A mistake: a consumer returned an offset again, or a lower one, without a change of its position."""
+    """A mistake: a consumer returned an offset again, or a lower one, without a seek or rebalance."""
 
 
 class PollSkip(Finding):
-    """A mistake: a consumer skipped a committed record without a change of its position."""
+    """A mistake: a consumer skipped a committed record without a seek or rebalance."""
 
 
 class UnendedTransaction(Finding):
@@ -133,8 +133,8 @@ GRAVITY: tuple[type[Finding], ...] = (
     UndoneWork,
     DoubledWork,
 )
-"""All kinds of findings, causes before consequences. The first kind in this order gives a failed run its
-name."""
+"""All kinds of findings, causes before consequences. A failed run is named after its first finding in this
+order."""
 
 
 def by_gravity(findings: Sequence[Finding]) -> list[Finding]:

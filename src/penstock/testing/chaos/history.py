@@ -45,7 +45,7 @@ class History:
         """The `Recorder`, whose methods (`sent`, `polled` ...) add events that are not recorded
         automatically."""
         self.logs: dict[TopicPartition, FinalLog] = {}
-        """The logs at the end, by partition: read from the attached broker, or set by the test."""
+        """A dict from partition to its final log: read from the attached broker, or set by the test."""
         self.flows: list[Flow] = []
         self._served: list[tuple[KafkaBroker | KafkaCluster, Callable[[], None]]] = []
 
@@ -84,7 +84,7 @@ class History:
         return self.record.events
 
     def work(self, record: Any) -> None:
-        """Record that the work on `record` is done.
+        """Record that the application has finished its work on `record`.
 
         `record` has the attributes topic, partition and offset.
         """

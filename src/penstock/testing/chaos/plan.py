@@ -20,22 +20,22 @@ FAULTS_MAX = 4
 
 _COUNTS = (1, 1, 2, 2, 3, 4)
 _MOMENTS = (1, 2, 4, 8, 16, 32)
-"""Upper bounds for the number of skipped requests. One bound is drawn first, then a number below it, so that
-small numbers are more frequent."""
+"""Upper bounds for the number of requests before a fault. One bound is drawn first, then a number below it,
+so that small numbers are more frequent."""
 
 SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
 """Jumps of a clock, in ms: past the default session timeout or transaction timeout, or by an hour."""
 
 
 class PlannedFault(NamedTuple):
-    """One planned fault: it happens at `times` requests of `api`, after `skip` other requests."""
+    """One planned fault: it affects `times` requests of `api`, after `skip` requests of that API."""
 
     kind: str
     """The kind of fault, one of `FAULTS`."""
     api: str
     skip: int
     times: int = 1
-    """The number of consecutive requests of `api` to which the fault happens."""
+    """The number of consecutive requests of `api` that the fault affects."""
     detail: str = ""
     """The detail that `kind` needs: the name of an error, a number of milliseconds, or an empty string."""
 
@@ -59,7 +59,7 @@ class FaultKind(NamedTuple):
     by_default: bool = True
 
     def draw(self, kind: str, dice: random.Random) -> PlannedFault:
-        """Return a planned fault of this kind, with API, moment and details drawn at random from `dice`."""
+        """Return a planned fault of this kind; the random generator `dice` draws API, moment and details."""
         api = dice.choice(self.apis)
         skip = dice.randrange(dice.choice(_MOMENTS))
         return PlannedFault(kind, api, skip, dice.choice(self.times), dice.choice(self.details(api)))
@@ -172,7 +172,7 @@ class Plan(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of the faults to inject, counted from 1."""
+        """The numbers of the faults to inject; the first fault that was drawn has the number 1."""
         return tuple(range(1, len(self.drawn) + 1)) if self.chosen is None else self.chosen
 
     def only(self, numbers: Iterable[int]) -> Plan:

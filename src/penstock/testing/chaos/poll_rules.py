@@ -44,7 +44,7 @@ def poll_findings(evidence: Evidence) -> Iterator[Finding]:
 def _agrees(
     evidence: Evidence, first_seen: dict[RecordPlace, LogRecord], record: LogRecord
 ) -> Iterator[Finding]:
-    """Yield a finding if a polled record differs from the log or from another poll, or was aborted."""
+    """Yield a finding if a polled record is of an aborted transaction, or differs from the log or a poll."""
     log = evidence.logs.get(TopicPartition(record.topic, record.partition))
     stored = None if log is None else log.at(record.offset)
     other = first_seen.setdefault(record.place, record)
@@ -79,7 +79,7 @@ def _differ(one: object, other: object) -> bool:
 def _follows(
     evidence: Evidence, client: int, tp: TopicPartition, before: int, record: LogRecord
 ) -> Iterator[Finding]:
-    """Yield a finding if a polled record is not after offset `before`, or if a committed one was skipped."""
+    """Yield a finding if a polled record is not after offset `before`, or a committed record was skipped."""
     text = f"consumer {client} was handed {record.place} after offset {before}"
     if record.offset <= before:
         yield NonMonotonicPoll(f"{text}, with no seek or rebalance between", (record.place,))

@@ -22,13 +22,14 @@ from penstock.testing.chaos.search import Failure, RunResult, search
 RUN = pytest.StashKey[ChaosRun]()
 """The pytest stash key of an item's current `ChaosRun`."""
 ERROR = pytest.StashKey[BaseException | None]()
-"""The pytest stash key of the error that a test has raised in the current run; the value is None without one.
+"""The pytest stash key of the error that a test has raised in the current run; the value is None without an
+error.
 """
 PROMISES = pytest.StashKey[Mapping[str, bool]]()
 
 
 class _Skipped(Exception):
-    """Raised when a test skips itself or is expected to fail, so that the search for a failing run ends."""
+    """Raised if a test skips itself or is expected to fail, to end the search for a failing run."""
 
 
 def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark, replay: str | None) -> None:
@@ -77,7 +78,7 @@ def is_of_unittest(item: pytest.Item) -> bool:
 
 
 def runs_by_itself(item: pytest.Item) -> bool:
-    """Return True if the item is a `unittest` method decorated with `chaos`, which repeats the test."""
+    """Return True for a `unittest` method decorated with `chaos`: the decorator itself repeats the test."""
     return is_of_unittest(item) and getattr(getattr(item, "obj", None), "runs_by_itself", False)
 
 
@@ -99,7 +100,7 @@ class Runs:
         """A dict from the `id()` of a run's error to the reports of that run."""
 
     def carry_out(self, plan: Plan) -> RunResult:
-        """Run the item once with the faults of `plan` and new fixtures; return how the run ended.
+        """Run the item once with the faults of `plan` and new fixtures; return the run's result.
 
         Raises:
             _Skipped: the test has skipped itself.
@@ -124,7 +125,7 @@ class Runs:
 
 @contextmanager
 def called(item: pytest.Item) -> Iterator[None]:
-    """Inject a run's faults into the brokers among an item's fixtures; check the history after the call.
+    """Inject a run's faults into the brokers in a test's fixtures; check the history after the test function.
 
     Raises:
         HistoryError: the history breaks a guarantee, as for `History.check`.

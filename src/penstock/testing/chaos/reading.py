@@ -62,7 +62,7 @@ def read_logs(served: Served) -> dict[TopicPartition, FinalLog]:
 
 
 def on_loop(served: Served, function: Callable[[], T]) -> T:
-    """Call `function` in the thread of a running broker, and return what it returns."""
+    """Call `function` in the thread of a running broker, and return the function's result."""
     loop = served._thread.loop
     assert loop is not None
     done: Future[T] = Future()
@@ -139,7 +139,7 @@ class _Reading:
             self.open.setdefault(producer_id, []).append(record.offset)
 
     def end(self, producer_id: int, marker: int, *, is_commit: bool) -> None:
-        """Set the state of a transaction's records from its end marker, which is at offset `marker`."""
+        """Set the state of a transaction's records after its commit or abort marker, at offset `marker`."""
         state: State = "committed" if is_commit else "aborted"
         for offset in self.open.pop(producer_id, ()):
             self.rows[offset] = self.rows[offset]._replace(state=state, settled_at=marker)

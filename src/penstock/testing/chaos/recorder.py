@@ -25,7 +25,7 @@ from penstock.testing.chaos.events import (
 from penstock.testing.chaos.findings import RecordPlace
 
 EVENTS_MAX = 1_000_000
-"""The most events in a recorder. Each polled record counts as one event."""
+"""The maximum number of events in a recorder. Each polled record counts as one event."""
 
 
 class Recorder:
@@ -92,7 +92,7 @@ class Recorder:
         ends: Ends | None = None,
         in_transaction: bool = False,
     ) -> None:
-        """Record that a broker stored offsets of a group; `ends` are all end offsets then, if available."""
+        """Record that a broker stored a group's offsets; `ends` has the end offsets then, or is None."""
         self._add(lambda number: Committed(number, group, dict(offsets), ends, in_transaction))
 
     def transaction_ended(self, client: int, transaction: int, *, is_committed: bool) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 PROMISES = ("at_least_once", "exactly_once", "ordered", "writes_once")
-"""The guarantees that `History.check` can check. `chaos` and `explore` have the same arguments."""
+"""The names of the guarantees that `History.check` checks, which are also arguments of `chaos` and
+`explore`."""
 
 CLUSTER_SETTINGS: Mapping[str, Any] = {"replica_fetch_wait_max_ms": 10}
 """The default settings of a run's cluster. Followers fetch a new topic at once instead of after 500 ms, which
@@ -43,7 +44,7 @@ class ChaosError(AssertionError):
 
 
 class ChaosRun:
-    """One run of a chaos test: its plan, its history, and its faults in force.
+    """One run of a chaos test: its plan, its history, and the faults injected into its brokers.
 
     Tests receive it as the fixture `kafka_chaos`.
     """
@@ -86,7 +87,7 @@ class ChaosRun:
             each.disarm()
 
     def check(self, promises: Mapping[str, bool]) -> None:
-        """Check that the history keeps the guarantees, if the history has a flow or events.
+        """Check the guarantees in the history, if the history has a flow or events.
 
         Raises:
             HistoryError: the history breaks a guarantee, as for `History.check`.

@@ -18,7 +18,7 @@ RUNS = 200
 """The default number of runs of a chaos test."""
 
 TRIES = 2
-"""The number of runs with each shorter list of faults, since some failures depend on thread timing."""
+"""The number of runs with each shorter list of faults: more than one, as failures may depend on timing."""
 
 
 class RunResult(NamedTuple):
@@ -30,7 +30,7 @@ class RunResult(NamedTuple):
 
 @dataclass
 class SearchOptions:
-    """The extent of a search: seed, number of runs and kinds of faults, or the one run named by `replay`."""
+    """The options of a search: seed, number of runs and kinds of faults, or one run, named by `replay`."""
 
     seed: int = 0
     runs: int = RUNS

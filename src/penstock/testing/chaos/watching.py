@@ -32,7 +32,7 @@ GONE_ON = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""Errors of an offset commit which mean that the group has rebalanced without the member."""
+"""Error codes of an offset commit that mean that the group has rebalanced without the member."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _wrapped(kind: type, name: str, wrap: Callable[[Any], Any]) -> Iterator[None
 
 
 class _Clients:
-    """Numbers the clients for as long as they exist, and counts each producer's transactions."""
+    """Assigns numbers to clients as long as they exist, and counts each producer's transactions."""
 
     def __init__(self) -> None:
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -101,7 +101,7 @@ class _Clients:
 
 
 class _Watch:
-    """Makes wrappers of client methods, which record the calls in a recorder."""
+    """Makes wrappers for client methods; the wrappers record each call in a `Recorder`."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -154,7 +154,7 @@ class _Watch:
         return commit_transaction
 
     def leave_transaction(self, original: Any) -> Any:
-        """Return a wrapper of `leave_transaction` that records the commit if no exception left the block."""
+        """Return a wrapper of `leave_transaction` that records a commit if the block raised no exception."""
 
         async def leave_transaction(producer: Any, exc: BaseException | None) -> None:
             await original(producer, exc)

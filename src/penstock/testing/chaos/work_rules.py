@@ -89,7 +89,7 @@ def _in_transactions(view: FlowView, record: LogRecord) -> bool:
 
 
 def _missing(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
-    """Yield findings for records without work: lost if a committed offset passed the record, else undone."""
+    """Yield findings for records without work: LostWork if a committed offset passed it, else UndoneWork."""
     final: dict[TopicPartition, int] = {}
     for event in _of_flow(evidence, view):
         final.update(event.offsets)
@@ -123,7 +123,7 @@ def _doubled(view: FlowView) -> Iterator[Finding]:
 
 
 def _order(view: FlowView) -> Iterator[Finding]:
-    """Yield findings for records whose results are in a sink partition in a different order."""
+    """Yield findings for records of one partition whose results in a sink partition have another order."""
     for records in view.inputs.values():
         rows: dict[TopicPartition | None, list[tuple[LogRecord, Done]]] = {}
         for record in records:

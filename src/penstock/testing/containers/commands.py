@@ -35,7 +35,7 @@ FOLLOW_MS = 10_000
 
 
 class CommandUnknown(Exception):
-    """Raised for a command line that is not supported here and would need a real container."""
+    """Raised for a command line that Penstock does not support; it needs a real container."""
 
 
 class ToolOptions:

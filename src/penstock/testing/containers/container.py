@@ -1,4 +1,4 @@
-"""The base of stand-ins for containers, with the methods of Testcontainers' `DockerContainer`."""
+"""The base class of stand-ins for containers, with the methods of Testcontainers' `DockerContainer`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BrokerContainer:
     """
 
     port: int
-    """The port in the container on which clients are served."""
+    """The container-side port on which clients are served."""
 
     serves_kafka = True
     listener_name = "PLAINTEXT"

@@ -42,7 +42,7 @@ class DockerNetwork:
             raise ContainerError(f"no such container: {container}")
 
     def disconnect(self, container: Any, **options: Any) -> None:
-        """Disconnect a container of Docker. Stand-ins stay reachable."""
+        """Disconnect a container that runs in Docker. For a stand-in, do nothing: it stays reachable."""
         if self._real is not None and getattr(container, "id", container) not in CONTAINERS:
             self._real.disconnect(container, **options)
 
@@ -171,7 +171,7 @@ def client_of(real: Callable[..., Any]) -> Callable[..., DockerClient]:
 
 
 def _of_docker(real: Any, reason: str, part: str, name: str) -> Any:
-    """Return an attribute of the real client or of its `part`; raise `ContainerError` without Docker."""
+    """Return an attribute of Docker's own client, or of its `part`; raise `ContainerError` without Docker."""
     if name.startswith("__"):
         raise AttributeError(name)
     if real is not None:

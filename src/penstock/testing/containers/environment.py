@@ -35,7 +35,7 @@ container chooses itself."""
 
 
 class ReadEnvironment(NamedTuple):
-    """The settings that environment variables set, and remarks about variables that have no effect."""
+    """The result of `read_environment`: broker settings, and remarks about variables that have no effect."""
 
     settings: dict[str, str]
     remarks: list[str]
@@ -113,7 +113,7 @@ def setting_name(variable: str) -> str | None:
 
 
 def read_environment(variables: Mapping[str, object], is_secured: bool = False) -> ReadEnvironment:
-    """Return the settings in environment variables; with `is_secured`, security settings too.
+    """Return the broker settings in environment variables; with `is_secured`, security settings too.
 
     Raises:
         ConfigError: a value is invalid.
@@ -138,7 +138,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """Return the value that Kafka would read after an image's script wrote `text` to a properties file."""
+    """Return the value that Kafka reads after an image's script has written `text` to a properties file."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

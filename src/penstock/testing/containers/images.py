@@ -139,7 +139,7 @@ class RegistryImage(BrokerContainer):
         return self
 
     def _brokers(self) -> list[str]:
-        """Return the addresses of the brokers, with stand-ins' names replaced by their addresses."""
+        """Return the addresses of the registry's brokers; names of stand-ins become their addresses."""
         text = str(self.env.get(_BOOTSTRAP, ""))
         addresses = [each.strip().rpartition("//")[2] for each in text.split(",") if each.strip()]
         if not addresses:

@@ -58,7 +58,7 @@ _CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "testcontainers.core.container": ("DockerContainer", docker_container_of),
     "testcontainers.core.network": ("Network", network_of),
 }
-"""A dict from modules of installed packages to (the one name to replace, a function that makes its
+"""A dict from modules of installed packages to (the name in the module to replace, a function that makes its
 replacement)."""
 
 _COMMUNITY = "testcontainers.community"
@@ -67,7 +67,7 @@ of this name."""
 
 
 class StandIns(MetaPathFinder, Loader):
-    """An import finder and loader for replacement modules, which have the names of Penstock's modules."""
+    """An import finder and loader for replacement modules, whose contents come from modules of Penstock."""
 
     def __init__(self) -> None:
         package = PathFinder.find_spec("testcontainers")
@@ -99,7 +99,7 @@ class StandIns(MetaPathFinder, Loader):
         return spec
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill a replacement module with the names of its Penstock module."""
+        """Copy the names in the corresponding module of Penstock to a replacement module."""
         home = self.homes[module.__name__]
         if home is None:
             return

@@ -26,7 +26,7 @@ class ExecResult(NamedTuple):
 
 
 class ContainerOwner(Protocol):
-    """The interface of a stand-in container that its Docker container object uses."""
+    """The interface of a stand-in container that its `WrappedContainer` calls."""
 
     port: int
     chosen_name: str | None

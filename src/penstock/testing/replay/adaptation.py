@@ -1,4 +1,4 @@
-"""Replaces ids, epochs and offsets in recorded requests by those of the replay's target cluster."""
+"""Replaces ids, epochs and offsets in recorded requests with those of the cluster that is replayed to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Adaptation:
     # --- requests ----------------------------------------------------------------------------------------
 
     def adapt(self, exchange: RecordedExchange) -> Any:
-        """Return the recorded request with the ids, epochs and offsets that the target uses instead."""
+        """Return the recorded request with the target cluster's ids, epochs and offsets."""
         request = exchange.asked()
         if exchange.api_key == ApiKey.FETCH:
             self._expand(exchange, request)
@@ -46,7 +46,7 @@ class Adaptation:
         return request
 
     def _expand(self, exchange: RecordedExchange, request: Any) -> None:
-        """Make a Fetch name all of its session's partitions, so that the target needs no fetch session."""
+        """Add all partitions of its fetch session to a Fetch, so that the target needs no fetch session."""
         asked = self._sessions.asked(exchange, request)
         topics: dict[object, Any] = {}
         for (key, _), (topic, partition) in asked.items():
@@ -100,7 +100,7 @@ class Adaptation:
     # --- answers -----------------------------------------------------------------------------------------
 
     def learn(self, exchange: RecordedExchange, request: Any, recorded: Any, answered: Any) -> None:
-        """Store the target's ids, epochs and offsets that stand for those in the recorded answer."""
+        """Store ids, epochs and offsets from the target's answer, to replace those in the recorded one."""
         key = exchange.api_key
         if key == ApiKey.INIT_PRODUCER_ID:
             if not recorded.error_code and not answered.error_code:

@@ -1,4 +1,4 @@
-"""Replaces the addresses of brokers in recorded answers by the addresses at which the replay listens."""
+"""Replaces the addresses of brokers in recorded answers with the addresses at which the replay listens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from penstock.protocol.api_keys import ApiKey
 
 PortOf = Callable[[int], int]
-"""A function from a broker's id to the port at which the replay plays this broker."""
+"""A function from the id of a recorded broker to the port at which the replay acts as this broker."""
 
 _WITH_ENDPOINTS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 _WITH_ADDRESSES = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER, *_WITH_ENDPOINTS)
@@ -20,7 +20,7 @@ def has_addresses(api_key: int) -> bool:
 
 
 def _brokers(message: Any) -> Iterator[Any]:
-    """Yield the structs of an answer that have a broker's host and port."""
+    """Yield the structs in an answer that contain the host and port of a broker."""
     if message.API_KEY in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         yield from message.brokers
     elif message.API_KEY == ApiKey.FIND_COORDINATOR:

@@ -48,7 +48,7 @@ class ReplayedAnswer(NamedTuple):
 
 
 class Answers:
-    """The recorded answers to requests, for one replay: most answers can be used only once."""
+    """Selects the recorded answers to requests in one replay. Most answers are used only once."""
 
     def __init__(self, exchanges: Sequence[RecordedExchange], masked: Sequence[str]) -> None:
         names = topic_names(exchanges)
@@ -79,7 +79,7 @@ class Answers:
                 self._topics |= {each.name: each for each in answer.topics if each.name}
 
     def unasked(self) -> list[str]:
-        """Return descriptions of recorded records and changing requests that the application did not send."""
+        """Return descriptions of recorded records and write requests that the application did not send."""
         left = [
             f"{each.api} v{each.version} of {each.client_id!r}, request {each.at_ms:g} ms into the recording"
             for waiting in self._waiting.values()

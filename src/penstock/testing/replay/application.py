@@ -27,7 +27,7 @@ ALL = -1
 
 
 class Playing:
-    """One replay of recorded requests to a broker, or to the brokers of a cluster."""
+    """One replay that sends recorded requests to a broker, or to the brokers of a cluster."""
 
     def __init__(
         self,

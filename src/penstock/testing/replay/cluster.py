@@ -75,7 +75,7 @@ class PlayedCluster(Served):
 
     @property
     def unasked(self) -> list[str]:
-        """Return descriptions of recorded records and changing requests that the application has not sent."""
+        """Return descriptions of recorded records and write requests that the application has not sent."""
         return self._answers.unasked()
 
     def start(self) -> PlayedCluster:
@@ -222,7 +222,7 @@ class _Upstream:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, frame: bytes, wants_answer: bool) -> bytes | None:
-        """Send a request; return the frame of its answer, or None if `wants_answer` is False.
+        """Send a request to the broker; return the answer's frame, or None if `wants_answer` is False.
 
         Raises:
             OSError: the connection to the broker is lost.

@@ -1,4 +1,4 @@
-"""The content of a request, by which a replay recognizes a recorded request."""
+"""The content of a request, which a replay compares to find the same request in the recording."""
 
 from __future__ import annotations
 

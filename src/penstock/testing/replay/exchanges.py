@@ -43,7 +43,7 @@ class RecordedExchange:
         return API_TABLE[self.api_key].name
 
     def asked(self) -> Any:
-        """Return the request, decoded anew at each call.
+        """Return the recorded request as a message, which is decoded anew at each call.
 
         Raises:
             DecodeError: the bytes are not a request of this API and version.
@@ -51,7 +51,7 @@ class RecordedExchange:
         return API_TABLE[self.api_key].request.decode(self.request, self.version)
 
     def answer(self) -> Any:
-        """Return the answer, decoded anew at each call, or None if the request had no answer.
+        """Return the recorded answer as a message, decoded anew at each call, or None if there was none.
 
         Raises:
             DecodeError: the bytes are not an answer of this API and version.
@@ -62,7 +62,7 @@ class RecordedExchange:
 
 
 def topic_names(exchanges: Iterable[RecordedExchange]) -> dict[bytes, str]:
-    """Return the names of topics by id, from recorded answers to Metadata and CreateTopics."""
+    """Return a dict from topic id to name, from recorded answers to Metadata and CreateTopics."""
     found: dict[bytes, str] = {}
     for exchange in exchanges:
         if exchange.api_key in (ApiKey.METADATA, ApiKey.CREATE_TOPICS) and exchange.response is not None:

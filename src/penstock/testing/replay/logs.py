@@ -76,7 +76,7 @@ class _Batches(NamedTuple):
 
 
 class FetchedPartition:
-    """The recorded answers to fetches of one partition, by fetch offset."""
+    """Selects answers to fetches of one partition, from the recorded answers by fetch offset."""
 
     def __init__(self) -> None:
         self.answers: dict[int, deque[Any]] = defaultdict(deque)
@@ -106,7 +106,7 @@ class FetchedPartition:
             self.known.add(end)
 
     def at(self, offset: int) -> Any:
-        """Return an answer for an offset: a recorded one, recorded batches from there on, or an empty one.
+        """Return an answer to a fetch at an offset: a recorded one, recorded batches, or an empty one.
 
         Raises:
             Unrecorded: nothing was recorded at that offset.
@@ -262,7 +262,7 @@ class Produces:
         return message
 
     def _take(self, key: TopicKey, partition: int, rows: list[Any]) -> tuple[Any, int]:
-        """Return the recorded answer for the next records of a partition, and the offset of the first."""
+        """Return the recorded answer for the next records of a partition, and the first record's offset."""
         writes = self.partitions.get((key, partition))
         if not writes:
             raise Unrecorded(f"{len(rows)} records more than were recorded")

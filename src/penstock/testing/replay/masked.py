@@ -30,7 +30,7 @@ HIDDEN = "hidden"
 
 _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|token|\.key$|keystore\.key", re.IGNORECASE)
 _MEMBERS = ("member_id", "leader", "client_id")
-"""Fields whose texts are client ids, or begin with a client id, as member ids do."""
+"""Names of fields with text that is a client id, or begins with a client id, as member ids do."""
 
 _RECORD_PLACES = (VALUES, KEYS, HEADERS)
 

@@ -26,13 +26,13 @@ FRAME_BYTES = 5
 """The size in bytes of the prefix of a value with a schema id: a zero byte, and the id."""
 
 _FIRST = ((1 << 7, None), (1 << 11, (0xE0, 0x17)), (1 << 16, (0x4E00, 0x5000)), (1 << 21, (0x20000, 0xA000)))
-"""Ranges of replacement characters that take as many bytes in UTF-8 as the original: (limit, (first
-replacement, number of replacements)) for code points below the limit; None keeps the character.
+"""Ranges of replacement characters, as (limit, (first replacement, number of replacements)) for code points
+below the limit. Replacements take as many bytes in UTF-8 as the original; None keeps the character.
 """
 
 
 class Substitutes:
-    """Makes the replacements of values, which depend on one secret."""
+    """Computes the replacements of masked values from the values and one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

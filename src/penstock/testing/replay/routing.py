@@ -47,7 +47,7 @@ class TargetRoutes:
                     self._coordinators[request.key_type, key] = (each.host, each.port)
 
     def address(self, exchange: RecordedExchange, request: Any, names: Names) -> Address | None:
-        """Return the address of the broker for a request, or None for any broker."""
+        """Return the address of the broker for a request, or None if any broker may get the request."""
         if exchange.api_key in TO_LEADERS:
             for place in places(request, exchange.version, names):
                 if place.topic is not None and place.partition is not None:

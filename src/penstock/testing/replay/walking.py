@@ -14,7 +14,7 @@ from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header, split_batches
 
 PARTITIONS = ("partition", "partition_index", "index", "partition_id")
-"""Names of attributes that have a partition's number, in a struct inside of one that has a topic."""
+"""Names of attributes that have a partition's number. Their struct is inside a struct that has the topic."""
 
 Names = Mapping[bytes, str]
 """A dict from topic id to the topic's name."""
@@ -32,7 +32,7 @@ class StructField(NamedTuple):
 
 
 class StructPlace(NamedTuple):
-    """A struct of a message, and its topic and partition, or None if the message has none for it."""
+    """A struct inside a message, with the topic and partition it is about (None if it is about none)."""
 
     struct: Any
     fields: list[StructField]

@@ -50,7 +50,8 @@ ZOOKEEPER_NAMES = {
     "zk_sessiontimeout_ms": "session_timeout_ms",
     "zk_connectiontimeout_ms": "connection_timeout_ms",
 }
-"""Fields of `GroupSettings` by the setting's name in Kafka 0.7, with ``_`` instead of dots."""
+"""A dict from the name of a setting in Kafka 0.7, with ``_`` instead of dots, to the field of
+`GroupSettings`."""
 
 
 class GroupSettings(NamedTuple):
@@ -387,7 +388,7 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Return (offset to begin at, True if it is the committed offset, False if by `autooffset_reset`).
+        """Return the offset to begin at, and True if it is committed, False if `autooffset_reset` chose it.
 
         The offset is None if the broker does not answer now: its fetcher then requests the offset again, and
         the fetchers of other brokers begin.
@@ -422,7 +423,7 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Return the offset to continue at, by `autooffset_reset`.
+        """Return the offset to continue at, as `autooffset_reset` says.
 
         If the old offset has caused `error`, commit the new offset, or raise `error` if the setting is
         neither smallest nor largest.

@@ -127,7 +127,7 @@ def _is_number(text: str) -> bool:
 
 
 class StreamSubscription(NamedTuple):
-    """A member's subscription: streams per topic, or for all topics that match (or not) a pattern."""
+    """A member's subscription: streams per topic, or for all topics that match or do not match a pattern."""
 
     streams: Mapping[str, int]
     pattern: str | None = None
@@ -200,7 +200,8 @@ def parse_subscription(data: bytes) -> StreamSubscription:
 class Snapshot(NamedTuple):
     """The data from which a member computes the assignment, as read from ZooKeeper.
 
-    `members` has the subscription of each member; `topics` the number of partitions by topic and broker id.
+    `members` has the subscription of each member; `topics` the number of partitions for each topic and broker
+    id.
     """
 
     members: Mapping[str, StreamSubscription]
@@ -264,5 +265,5 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
 
 
 def choose(partitions: Sequence[BrokerPartition], key: str) -> BrokerPartition:
-    """Return the partition for a key: by Java's hash code of the text, as in Kafka 0.7's producer."""
+    """Return the partition for a key, from Java's hash code of its text, as in Kafka 0.7's producer."""
     return partitions[abs(string_hash(key)) % len(partitions)]

@@ -1,4 +1,4 @@
-"""Fetcher threads of a Kafka 0.7 group member: one per broker, which fills streams by MULTIFETCH requests.
+"""Fetcher threads of a Kafka 0.7 group member: one per broker, which fills streams with MULTIFETCH.
 
 An error of one partition ends only the reading of that partition: a stored offset inside a message, a damaged
 log, an error code of the broker. The thread continues with the other partitions of the broker.
@@ -41,8 +41,8 @@ MESSAGE_OVERHEAD_BYTES = 150
 """The number of bytes that a message takes in memory besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
-"""The maximum size in bytes of a MULTIFETCH response, which is held in memory, unless a single message is
-larger."""
+"""The maximum size in bytes of a MULTIFETCH response, which is held in memory. Only a response with a single
+larger message may exceed it."""
 
 
 class FetchTarget:

@@ -32,9 +32,10 @@ def connect(
     """Return a client of ZooKeeper with a new session. `hosts` is ``host:port,host:port/chroot``.
 
     The chroot must exist. The session must begin within `connection_timeout_ms`; 0 means
-    `session_timeout_ms`, which is also the least time for a server that accepts and sends nothing. `digest`
-    is ``user:password``: the session authenticates with it, and only it has access to the nodes that it
-    creates. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
+    `session_timeout_ms`. An attempt with a server that accepts a connection and sends nothing takes at least
+    `session_timeout_ms`. `digest` is ``user:password``: the session authenticates with it, and only it has
+    access to the nodes that it creates. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST``
+    on kazoo's own thread.
 
     Raises:
         MissingDependencyError: kazoo is not installed.

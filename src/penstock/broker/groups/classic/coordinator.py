@@ -2,7 +2,8 @@
 
 `ClassicCoordinator` handles them for groups of both types that have members of the classic protocol: classic
 groups, and consumer groups (KIP-848) in which some members still use it. The checks that both types share are
-here, in the order of Apache Kafka; a group decides the rest, through the interface `JoinableGroup`.
+here, in the order of Apache Kafka; a group makes its own checks in the methods of the interface
+`JoinableGroup`.
 
 This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock. The methods return
 responses or, for requests that have to wait, put them into `outbox` later. Groups to be stored are put into
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
 CLASSIC = "classic"
-"""The name in ListGroups of the type of classic groups, which use the protocol that preceded KIP-848."""
+"""The group type that ListGroups returns for classic groups, whose protocol is older than KIP-848."""
 
 MEMBER_ID_REQUIRED_SINCE = 4
 """The first version of JoinGroup in which a new member gets its id with MEMBER_ID_REQUIRED (KIP-394)."""
@@ -48,7 +49,8 @@ GROUP_BYTES = 3000
 class JoinableGroup(Protocol):
     """The interface of a group that members of the classic protocol join.
 
-    A classic group has it itself; `classic_members.ClassicMembers` has it for a consumer group.
+    `ClassicGroup` implements the interface for classic groups, `classic_members.ClassicMembers` for consumer
+    groups.
     """
 
     @property
@@ -60,7 +62,7 @@ class JoinableGroup(Protocol):
         """The member ids of static members, by instance id."""
 
     def generation_of(self, member_id: str) -> int | None:
-        """Return the generation that a member has to name; None if it is not of the classic protocol."""
+        """Return the generation that a member's requests must contain; None if not a classic member."""
 
     def protocol_of(self, member_id: str) -> tuple[str | None, str | None]:
         """Return the protocol type and the protocol that a member may name in SyncGroup."""
@@ -69,7 +71,7 @@ class JoinableGroup(Protocol):
         """Return True if a member may join without exceeding the group's maximum size."""
 
     def accepts(self, protocol_type: str, protocols: Collection[str]) -> bool:
-        """Return True if all classic members, and one with these protocols, have a protocol in common."""
+        """Return True if all classic members support at least one of the joining member's protocols."""
 
     def give_id(self, request: JoinGroupRequest, caller: Caller, now: float) -> str:
         """Return a new member id, with which the client has to join."""
@@ -93,20 +95,21 @@ class JoinableGroup(Protocol):
         """Remove a member; `members_have_gone` is called once for all members that leave together."""
 
     def members_have_gone(self, now: float) -> None:
-        """Continue without the members that have left.
+        """Rebalance, or store the removal, after `leave` was called for every member that leaves.
 
         Raises:
-            KafkaError: that they have left cannot be stored.
+            KafkaError: the removal of the members cannot be stored.
         """
 
     def go_on(self, now: float) -> None:
-        """Continue a rebalance that may have waited for the sender of a refused request."""
+        """Complete the join phase if it waited only for the sender of a refused request."""
 
 
 class ClassicCoordinator:
     """All classic groups of a broker, and the requests of members of the classic protocol in any group.
 
-    `new_id` makes a member id from a prefix. `consumer_group` returns a consumer group that has members.
+    `new_id` makes a member id from a prefix. `consumer_group` returns the consumer group with a given id, or
+    None if it does not exist or has no members.
 
     An exception in one group ends the request or timer that caused it. The group is repaired by `recover`,
     and other groups are not affected. `caught` is called for exceptions in timers, inside the ``except``
@@ -170,7 +173,7 @@ class ClassicCoordinator:
         self.timers.run(now)
 
     def next_deadline(self) -> float | None:
-        """Return the time by which `advance` must be called, or None if no timer is set."""
+        """Return the monotonic time in seconds at which to call `advance`, or None if no timer is set."""
         when = self.timers.next_deadline()
         return None if when == NEVER else when
 
@@ -316,7 +319,8 @@ class ClassicCoordinator:
         """Check an OffsetCommit to a classic group; return NONE, or the error to respond with.
 
         The member's session is renewed. `now` is None for a TxnOffsetCommit, which does not renew it, and is
-        allowed while the leader assigns. Without a generation, a commit to a missing group is allowed, too.
+        allowed while the leader computes the assignment. Without a generation, a commit to a missing group is
+        allowed, too.
         """
         group = self.groups.get(group_id)
         if generation < 0 and (group is None or group.can_be_deleted):
@@ -363,7 +367,7 @@ def _leave(group: JoinableGroup, identities: list[MemberIdentity], now: float) -
     An administrator names static members by only their instance ids.
 
     Raises:
-        KafkaError: that they have left cannot be stored.
+        KafkaError: the removal of the members cannot be stored.
     """
     codes, has_lost = [], False
     for one in identities:
@@ -398,7 +402,8 @@ def check_join(request: JoinGroupRequest, settings: ClassicGroupSettings) -> Err
 def _can_be_stored(request: JoinGroupRequest) -> bool:
     """Return True if the names in a request fit the records of `__consumer_offsets` and old responses.
 
-    Both limit strings to 32,767 bytes, whereas newer requests may have strings of any length.
+    The records and the old responses limit strings to 32,767 bytes, whereas newer requests may have strings
+    of any length.
     """
     names = [request.group_id, request.group_instance_id or "", request.protocol_type]
     names += [protocol.name for protocol in request.protocols]

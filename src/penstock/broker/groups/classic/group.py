@@ -74,10 +74,10 @@ class GroupOutbox:
         self.saves: list[ClassicGroup] = []
         self.replies: list[tuple[Ticket, Message]] = []
         self.unused: list[ClassicGroup] = []
-        """Groups without members that have never had a generation."""
+        """Groups whose assigned member ids were withdrawn before any member joined: they can be deleted."""
         self.given_away: dict[tuple[str, str], ClassicGroup] = {}
-        """The group of every member id that was assigned (MEMBER_ID_REQUIRED) and has not joined yet, by
-        (group id, member id), the oldest first."""
+        """A dict from (group id, member id) to the group, for member ids that were assigned
+        (MEMBER_ID_REQUIRED) and have not joined yet; the oldest first."""
         self.tally = Tally()
 
     def take(self) -> tuple[list[ClassicGroup], list[tuple[Ticket, Message]]]:
@@ -110,7 +110,8 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.roster = Roster(outbox.tally)
         self.pending: dict[str, Timer] = {}
-        """The expiry timer of each member id that was assigned (MEMBER_ID_REQUIRED) and has not joined yet.
+        """Expiry timers by member id, for ids that were assigned (MEMBER_ID_REQUIRED) and have not joined
+        yet.
         """
         self._timers = timers
         self._outbox = outbox
@@ -124,7 +125,8 @@ class ClassicGroup:
         self._has_grown = False
         self._delay_left_s = 0.0
         self._is_recovering = False
-        """True if `recover` has repaired the group since its last generation began."""
+        """True if `recover` has repaired the group since its last generation began. The next call of
+        `recover` then removes all members."""
         self._join_timer = Timer(self._join_time_is_up, failed)
         self._sync_timer = Timer(self._sync_time_is_up, failed)
 
@@ -166,7 +168,7 @@ class ClassicGroup:
         return self.roster.instances
 
     def generation_of(self, member_id: str) -> int:
-        """Return the generation that a member has to name."""
+        """Return the generation that a member's requests must contain."""
         return self.generation
 
     def protocol_of(self, member_id: str) -> tuple[str | None, str | None]:
@@ -189,13 +191,13 @@ class ClassicGroup:
         return member_id in self.members or len(self.members) < size
 
     def accepts(self, protocol_type: str, protocols: Collection[str]) -> bool:
-        """Return True if all members, and one with these protocols, have a protocol in common."""
+        """Return True if all members support at least one of the joining member's protocols."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and any(map(self.roster.has_in_common, protocols))
 
     def give_id(self, request: JoinGroupRequest, caller: Caller, now: float) -> str:
-        """Return a new member id, which its client has to use for joining before its session timeout."""
+        """Return a new member id. The client must join with this id before the session timeout."""
 
         def expire(at: float) -> None:
             self.forget_id(member_id, at)
@@ -491,7 +493,7 @@ class ClassicGroup:
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> ErrorCode:
         """Handle SyncGroup: store the leader's assignments, and answer a member with its assignment.
 
-        Returns the error to respond with instead, or NONE.
+        Returns NONE, or the error to respond with if the request is refused.
         """
         error = self.refusal(RequestKind.SYNC)
         if error:
@@ -695,7 +697,7 @@ class ClassicGroup:
         return None
 
     def begin_stable(self, generation: int) -> None:
-        """Begin a generation of consumers with the present members, in the state Stable; the caller assigns.
+        """Begin a generation of consumers in the state Stable; the caller then sets the assignments.
 
         Raises:
             ValueError: the members have no protocol in common.
@@ -706,7 +708,7 @@ class ClassicGroup:
         self.bypass(Bypass.TURNED)
 
     def give_way(self) -> None:
-        """Ask waiting members to rejoin, and remove all members: a consumer group replaces this group."""
+        """Remove all members, because a consumer group replaces this group; waiting members must rejoin."""
         for member in self.members.values():
             if member.join_ticket is not None:
                 self.refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)

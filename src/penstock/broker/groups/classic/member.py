@@ -44,7 +44,7 @@ class Caller(NamedTuple):
 
 
 class Member:
-    """A member of a classic group. Only its group changes it."""
+    """A member of a classic group. Only the group that it belongs to modifies the object."""
 
     __slots__ = (
         "_assignment",
@@ -86,7 +86,8 @@ class Member:
         """The coordinator's sum of memory that includes this member; None while the member is in no group."""
         self._assignment = assignment
         self.is_new = False
-        """True until the first JoinGroup of a new member is answered."""
+        """True until the first JoinGroup of the member is answered. Until then its session can expire
+        while it waits."""
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 

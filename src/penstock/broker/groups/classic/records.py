@@ -1,8 +1,8 @@
 """The records of classic groups in `__consumer_offsets`: GroupMetadata, keys of type 2.
 
 The generation and its members, with their metadata and assignments, are stored when a generation begins, and
-again when its leader has assigned. A rebalance in progress is not stored: after a restart the members have to
-join again.
+again when its leader has assigned partitions. A rebalance in progress is not stored: after a restart the
+members have to join again.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from penstock.protocol.messages.group_metadata_key import GroupMetadataKey
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 GROUP_VALUE_VERSION = 3
-"""The version of written values. Version 4 adds nothing, and Kafka before 3.5 cannot read it."""
+"""The version in which GroupMetadata values are written. Version 4 adds nothing, and Kafka before 3.5
+cannot read it."""
 
 NOT_YET_MS = -1
-"""The stored time of the last state change while the generation's leader has not assigned partitions yet."""
+"""The state-change time in a stored generation to which the leader has not assigned partitions yet: -1."""
 
 _GROUP_PREFIX = CLASSIC_GROUP_KEY.to_bytes(2, "big")
 
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue:
-    """Return the record of a group; the value None makes a tombstone."""
+    """Return the GroupMetadata record of a group, or its tombstone if `value` is None."""
     key = _GROUP_PREFIX + GroupMetadataKey(group=group_id).encode(0)
     if value is None:
         return key, None
@@ -67,7 +68,7 @@ class ClassicRecords:
 
 
 def snapshot(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
-    """Return the stored form of a group. `now_ms` becomes the time of its last state change."""
+    """Return a group as the value of its record. `now_ms` becomes the time of its last state change."""
     group.since_ms = now_ms
     is_assigned = group.state is not State.COMPLETING
     return GroupMetadataValue(
@@ -93,7 +94,7 @@ def snapshot(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
 
 
 def restore(group: ClassicGroup, stored: GroupMetadataValue, now: float) -> None:
-    """Fill a new group from its stored form. The session of every member restarts at `now`."""
+    """Fill a new group from the value of its record. The session of every member restarts at `now`."""
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol

@@ -36,7 +36,7 @@ class Roster:
         """A dict from each protocol's name to the number of members that support it."""
 
     def enrol(self, member: Member) -> None:
-        """Add a member, replacing any member with the same id, as a stored group may have a member twice."""
+        """Add a member, replacing a member with the same id: a stored group may contain a member twice."""
         older = self.members.get(member.id)
         if older is not None:
             self.remove(older)
@@ -70,7 +70,7 @@ class Roster:
                 self._supported.pop(name, None)
 
     def has_in_common(self, protocol: str) -> bool:
-        """Return True if every member supports a protocol."""
+        """Return True if every member supports the given protocol."""
         return self._supported.get(protocol, 0) == len(self.members)
 
     def vote(self) -> str:
@@ -94,7 +94,7 @@ class Roster:
         return joined is not None
 
     def wait_to_join(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Let a member's JoinGroup wait; return the ticket of its older waiting one, or None."""
+        """Let a member's JoinGroup wait; return the ticket of the member's older JoinGroup, or None."""
         older, member.join_ticket = member.join_ticket, ticket
         if older is None:
             self.waiting_to_join += 1
@@ -144,7 +144,7 @@ class Roster:
         return sum(member.size_bytes for member in self.members.values())
 
     def subscribed_topics(self, protocol: str | None) -> set[str] | None:
-        """Return the topics that the members subscribe to, or None if one's metadata is no subscription."""
+        """Return the topics that the members subscribe to, or None if a subscription cannot be read."""
         topics: set[str] = set()
         for member in self.members.values():
             subscription = topics_of_subscription(member.metadata(protocol))

@@ -13,7 +13,8 @@ from penstock.broker.groups.consumer.state import Partition
 from penstock.broker.groups.settings import RANGE, UNIFORM
 
 BALANCING_PASSES = 16
-"""The most passes over all topics in which `uniform` moves partitions if subscriptions differ."""
+"""The maximum number of passes over all topics in which the assignor `uniform` moves partitions between
+members with different subscriptions."""
 
 
 class Subscriber(NamedTuple):

@@ -286,7 +286,7 @@ class ConsumerCoordinator:
         return self.leave_classic(group, [member_id])
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
-        """Set a timer that matches the regular expressions, so that no response has to wait for it."""
+        """Set a timer that matches the regular expressions, so that no response waits for the matching."""
         waiting = self._regex_timers.get(group.id)
         if waiting is not None:
             waiting.end()

@@ -52,7 +52,7 @@ Matcher = Callable[[str], bool]
 
 
 class Classic(NamedTuple):
-    """The fields that only classic members have: their session timeout, and their assignors with metadata."""
+    """The fields of a `Heartbeat` that only classic members have: session timeout and assignors."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -108,7 +108,7 @@ class ConsumerGroup:
         """The metadata version with which regular expressions were last matched."""
         self._compile = compile_regex
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The metadata version and subscribed topics with which the stored topic hash was last checked."""
+        """The metadata version and subscribed topics at the last check of the stored topic hash."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.subscriptions)} members"
@@ -133,9 +133,9 @@ class ConsumerGroup:
     ) -> tuple[Draft, HeartbeatResult]:
         """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
-        `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `draft` has earlier
-        changes to continue with. If `bump` is True, the group epoch is raised in any case. If `assigns` is
-        False, the target assignment is not recomputed.
+        `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `draft` has changes
+        that were made earlier for this request, to which the heartbeat adds its own. If `bump` is True, the
+        group epoch is always raised. If `assigns` is False, the target assignment is not recomputed.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -166,7 +166,7 @@ class ConsumerGroup:
         )
 
     def _check_room(self, member_id: str, state: GroupState, settings: ConsumerGroupSettings) -> None:
-        """Check that the member is in the group already, or that the group is below its maximum size.
+        """Check that the group contains the member already, or is below its maximum size.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81).
@@ -250,7 +250,10 @@ class ConsumerGroup:
     def _preferred_before(
         self, beat: Heartbeat, state: GroupState, settings: ConsumerGroupSettings
     ) -> str | None:
-        """Return the assignor of the group before a heartbeat that may change it; None if it does not."""
+        """Return the group's assignor before a heartbeat that changes the member's assignor, otherwise None.
+
+        Also returns None if the rules of Kafka before 4.4 apply.
+        """
         if beat.assignor is None or beat.classic is not None or not settings.epochs_as_of_4_4:
             return None
         older = state.subscriptions.get(beat.member_id)
@@ -432,10 +435,10 @@ class ConsumerGroup:
         return _is_due(state, settings, now_ms)
 
     def turns_classic(self, settings: ConsumerGroupSettings, left: Iterable[str], size: int) -> bool:
-        """Return True if the group becomes a classic group of `size` members once only `left` are members.
+        """Return True if the group becomes a classic group once only the `size` members `left` remain.
 
-        This requires that all of them use the classic protocol, and that `group.consumer.migration.policy`
-        and `group.max.size` allow it.
+        This requires that all these members use the classic protocol, and that
+        `group.consumer.migration.policy` and `group.max.size` allow it.
         """
         if size == 0 or size > settings.classic_max_size or not settings.migration.allows_downgrade:
             return False

@@ -14,16 +14,17 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from penstock.broker.groups import metadata_view
 
 Partition: TypeAlias = metadata_view.Partition
-"""A topic's id and the number of a partition."""
+"""A partition as a pair: topic id and partition index."""
 
 FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; the group's first change raises it to 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs in heartbeats of a joining member, a leaving one, and a static one that may return."""
+"""The member epochs in heartbeats of a joining member, a leaving one, and a leaving static one that may
+return."""
 
 NO_TIME = 0
-"""The time of a target assignment that was never computed."""
+"""The assignment time, in wall-clock ms, of a group whose target assignment was never computed: 0."""
 
 MEMBER_BYTES = 1500
 """The approximate memory of a member in bytes, without its ids and names."""
@@ -97,7 +98,7 @@ class Current(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """A regular expression's match: the topics, the metadata version used, and the wall-clock time."""
+    """The topics that a regular expression matches, with metadata version and wall-clock time."""
 
     topics: tuple[str, ...]
     version: int
@@ -212,7 +213,7 @@ class GroupState:
         return self.names_bytes + members + PARTITION_BYTES * self.targeted
 
     def current(self, member_id: str) -> Current:
-        """Return the current assignment of a member; without one, return that of a new member."""
+        """Return a member's current assignment, or an empty one with epoch 0 if the member has none yet."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:

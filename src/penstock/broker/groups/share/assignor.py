@@ -81,7 +81,7 @@ def _fill(
     held: Mapping[str, dict[Partition, None]],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Assign a partition to one more member: the first suitable one of `short`, which need more."""
+    """Assign a partition to the first suitable member of `short`, the members that need more partitions."""
 
     def give(given: Partition, member_id: str) -> None:
         holders[given][member_id] = None

@@ -111,7 +111,7 @@ class ShareGroupCoordinator:
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
     def note(self, group: ShareGroup, change: ShareInitialization) -> SharePlan:
-        """Return a plan that stores `change`: the share partitions that are or will be initialized."""
+        """Return a plan that stores which share partitions are initialized, being initialized or deleted."""
         return SharePlan(group, group.note(change))
 
     def accept(self, plan: SharePlan, now: float, now_ms: int) -> None:

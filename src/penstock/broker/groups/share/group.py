@@ -42,7 +42,7 @@ Draft: TypeAlias = drafts.Draft[ShareState]
 
 
 SOON_MS = 20
-"""The time, in ms, from the end of the assignment interval to the heartbeat that gets the new assignment."""
+"""The delay, in ms, after the assignment interval until the heartbeat that gets the new assignment."""
 
 
 class ShareHeartbeat(NamedTuple):
@@ -66,7 +66,7 @@ class ShareAnswer(NamedTuple):
 
 
 NO_START = -1
-"""The start offset in a request that leaves the choice to the group's `share.auto.offset.reset`."""
+"""The start offset, -1, of a request that leaves the choice to the group's `share.auto.offset.reset`."""
 
 
 class InitializeStates(NamedTuple):
@@ -84,9 +84,10 @@ class ShareGroup:
         self.id = group_id
         self.stored = ShareState()
         self.asked_ms: dict[bytes, int] = {}
-        """A dict from topic id to the time of this node's last initialization request, in wall-clock ms."""
+        """A dict from topic id to the time, in wall-clock ms, of this node's last request to initialize
+        partitions of the topic."""
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The metadata version and subscribed topics with which the stored topic hash was last checked."""
+        """The metadata version and subscribed topics at the last check of the stored topic hash."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.members)} members"
@@ -293,14 +294,14 @@ class ShareGroup:
     # --- share partitions --------------------------------------------------------------------------------
 
     def note(self, change: ShareInitialization) -> Draft:
-        """Return a draft whose change stores the share partitions initialized and being initialized."""
+        """Return a draft that stores which share partitions are initialized, being initialized or deleted."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetInitialization(change))
         return draft
 
     @property
     def initialization(self) -> ShareInitialization:
-        """The initialization status of share partitions: initializing, initialized or deleting."""
+        """The group's share partitions that are initialized, being initialized or being deleted."""
         return self.stored.initialization or ShareInitialization()
 
     # --- properties --------------------------------------------------------------------------------------

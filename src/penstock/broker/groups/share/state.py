@@ -19,7 +19,7 @@ JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 """The member epochs of a ShareGroupHeartbeat that joins, and of one that leaves."""
 
 NO_TIME = 0
-"""The time of a target assignment that was never computed."""
+"""The assignment time, in wall-clock ms, of a group whose target assignment was never computed: 0."""
 
 MEMBER_BYTES = 1200
 """The approximate memory of a member in bytes, without its ids and names."""
@@ -113,7 +113,7 @@ class ShareInitialization(NamedTuple):
 
 
 def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
-    """Return all partitions of either argument, by topic id."""
+    """Return a dict from topic id to the partitions that are in at least one of the two arguments."""
     found = dict(topics)
     for topic_id, each in more.items():
         before = found.get(topic_id)
@@ -123,7 +123,7 @@ def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
 
 
 def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
-    """Return the partitions of the first argument that are not in the second, by topic id."""
+    """Return a dict from topic id to the partitions of the first argument that are not in the second."""
     found = {}
     for topic_id, each in topics.items():
         left = each.partitions - less[topic_id].partitions if topic_id in less else each.partitions
@@ -223,7 +223,7 @@ class ShareState:
         return {} if self.initialization is None else self.initialization.initialized
 
     def current(self, member_id: str) -> Current:
-        """Return the current assignment of a member; without one, return that of a new member."""
+        """Return a member's current assignment, or an empty one with epoch 0 if the member has none yet."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 KEEPS_START = -1
-"""The value of an update's start offset if the update does not change the stored start offset."""
+"""The start offset in an update that does not change the stored start offset: -1."""
 
 
 class StateBatch(NamedTuple):

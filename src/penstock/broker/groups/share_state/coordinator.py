@@ -2,7 +2,7 @@
 
 The methods are pure functions of the stored state of the partition: they return the change to be stored, or
 raise the error to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.4, or
-4.3 if the broker plays an older release.
+4.3 if the broker behaves as an older release.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 FIRST_LEADER_EPOCH = 0
 
 ANY_EPOCH = -1
-"""The epoch in a request that is valid for every stored epoch, before Apache Kafka 4.4."""
+"""An epoch in a request, -1, that matches every stored epoch. Apache Kafka before 4.4 accepts it."""
 
 NOTHING = SharePartitionState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
-"""The summary in the response for a share partition that has no state."""
+"""The state that a response to ReadShareGroupStateSummary has for a share partition without a state."""
 
 HasPartition = Callable[[bytes, int], bool]
 """A function that returns True if the topic with this id has a partition with this index."""
@@ -155,7 +155,7 @@ class ShareCoordinator:
         )
 
     def _progress(self, state: SharePartitionState, written: WrittenShareState) -> tuple[int, int]:
-        """Return the start offset after a write, and the number of records done beyond it."""
+        """Return the start offset after a write, and the number of later records that need no delivery."""
         start_offset, complete_count = written.start_offset, written.complete_count
         if start_offset < state.start_offset and (self._needs_epochs or start_offset != KEEPS_START):
             return state.start_offset, state.complete_count

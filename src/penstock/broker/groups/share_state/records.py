@@ -35,7 +35,7 @@ _B = TypeVar("_B", share_snapshot_value.StateBatch, share_update_value.StateBatc
 
 
 def record_of(change: ShareStateChange) -> KeyAndValue:
-    """Return the record of a change."""
+    """Return the key and value of the record that stores a change."""
     key, value = change
     if isinstance(value, Update):
         body = share_update_value.ShareUpdateValue(

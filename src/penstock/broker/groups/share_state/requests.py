@@ -124,7 +124,7 @@ def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
 
 
 def part_of(kind: ShareStateApi, key: ShareKey, outcome: ShareStateOutcome) -> Any:
-    """Return the part of a response for one share partition."""
+    """Return the entry for one share partition in the response, made from the share coordinator's outcome."""
     answer = kind.partition(partition=key.partition, error_code=outcome.code, error_message=outcome.message)
     if kind.fill is not None and outcome.state is not None:
         kind.fill(answer, outcome.state)
@@ -132,7 +132,7 @@ def part_of(kind: ShareStateApi, key: ShareKey, outcome: ShareStateOutcome) -> A
 
 
 def answer_of(kind: ShareStateApi, request: Any, parts: dict[ShareKey, Any]) -> Any:
-    """Return the response that joins the parts for all share partitions, in the order of the request."""
+    """Return the response, made from the entries for all share partitions in the order of the request."""
     results = []
     for topic in request.topics if request.group_id else ():
         named = [ShareKey(request.group_id, topic.topic_id, asked.partition) for asked in topic.partitions]

@@ -12,10 +12,10 @@ from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, 
 from penstock.broker.groups.share_state.keys import ShareKey
 
 NO_START = -1
-"""The start offset of a share partition from which no records have been fetched yet."""
+"""The start offset of a share partition from which no records have been fetched yet: -1."""
 
 NO_COUNT = -1
-"""The value of `SharePartitionState.complete_count` if the number is unknown."""
+"""The value of `SharePartitionState.complete_count` if the number is unknown: -1."""
 
 STATE_BYTES = 700
 """The approximate memory of a share partition in bytes, without the group's name and the batches."""
@@ -48,7 +48,11 @@ class SharePartitionState(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A change to the state since the snapshot with this epoch. A start offset of -1 means unchanged."""
+    """The changes of a share partition's state in one ShareUpdate record.
+
+    `snapshot_epoch` is that of the snapshot which the record updates. A start offset of -1 means
+    unchanged.
+    """
 
     snapshot_epoch: int
     leader_epoch: int
@@ -65,7 +69,7 @@ class ShareStateChange(NamedTuple):
 
 
 Stored: TypeAlias = tuple[ShareStateChange, int]
-"""A change that was read, and the offset of its record."""
+"""A change that was read from the log, and the log offset of its record."""
 
 
 class StoredShareState:

@@ -1,8 +1,8 @@
 """The assignor of streams groups, `sticky`: tasks stay with their members as far as the load stays even.
 
-A pure function of the members, with their present tasks, and of the numbers of tasks. As in Apache Kafka 4.4,
-the load of a process is the number of its tasks divided by the number of its members; no warm-up tasks are
-assigned, and racks and client tags are ignored.
+The assignor is a pure function of the members, with their present tasks, and of the numbers of tasks. As in
+Apache Kafka 4.4, the load of a process is the number of its tasks divided by the number of its members; no
+warm-up tasks are assigned, and racks and client tags are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Worker(NamedTuple):
     process_id: str
     had: Tasks
     offsets: Mapping[Task, int] = {}
-    """The offsets up to which the member has the state of tasks."""
+    """A dict from task to the changelog offset up to which the member has restored the task's state."""
 
 
 Assignment = dict[str, Tasks]
@@ -63,7 +63,11 @@ class _Process:
 
 
 class _Quota:
-    """The most tasks that a member may have while former tasks are kept: an equal share of the tasks left."""
+    """The maximum number of tasks per member while members get their former tasks back.
+
+    The maximum is the number of tasks, less those of members that have reached it, divided by the number
+    of other members.
+    """
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -71,7 +75,7 @@ class _Quota:
         self.each = -(-tasks // members)
 
     def note(self, count: int) -> None:
-        """Recompute the limit for the other members if one member's task count, `count`, has reached it."""
+        """Recompute the other members' limit if `count`, one member's number of tasks, has reached it."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -86,7 +90,8 @@ class _Division:
         self._processes: dict[str, _Process] = {}
         self._was_active: dict[Task, str] = {}
         self._has_state: dict[Task, list[str]] = {}
-        """The members with state of a task: those with a standby task first, then by offset, descending."""
+        """A dict from task to the members that have its state: those with a standby task first, then by
+        descending changelog offset."""
         self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._active_quota = _Quota(active, len(members))
@@ -104,7 +109,7 @@ class _Division:
         self._by_load = [(0.0, process.number, process) for process in self._processes.values()]
 
     def outcome(self) -> Assignment:
-        """Return the assignment of each member."""
+        """Return the computed assignment of every member."""
         return {
             member_id: Tasks(frozenset(self._active[member_id]), frozenset(self._standby[member_id]))
             for member_id in self._members
@@ -160,7 +165,7 @@ class _Division:
                 self._give_standby(task, member_id)
 
     def _former(self, task: Task) -> str | None:
-        """Return a former member of the task below its limit, on a process without the task; or None."""
+        """Return a former member of the task that may take more and whose process lacks the task, or None."""
         for member_id in (self._was_active.get(task), self._with_state(task, without=True)):
             if member_id is None or task in self._process_of(member_id).tasks:
                 continue

@@ -14,7 +14,7 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 NAMES_MAX = 3
-"""The most topics that the detail text of a status lists."""
+"""The maximum number of topics that the detail text of a status lists."""
 
 TASKS_MAX = 10_000
 """The most tasks of one group, and the most partitions that one request may create."""
@@ -176,7 +176,7 @@ def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[st
 def _make_equal(
     subtopologies: Iterable[Subtopology], counts: Mapping[str, int], decided: dict[str, int]
 ) -> None:
-    """Set the partition counts of each copartition group's repartition topics to that of its other topics."""
+    """Give the repartition topics of a copartition group the partition count of its other topics."""
     fixed = {topic.name for each in subtopologies for topic in each.repartition_sources if topic.partitions}
     for each in subtopologies:
         repartitions = {topic.name for topic in each.repartition_sources}

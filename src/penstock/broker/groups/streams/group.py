@@ -48,7 +48,7 @@ Draft: TypeAlias = drafts.Draft[StreamsState]
 """A copy of a streams group's state, changed by one request or timer and not stored yet."""
 
 SOON_MS = 20
-"""The time, in ms, from the end of an assignment delay to the heartbeat that gets the new assignment."""
+"""The delay, in ms, after an assignment delay until the heartbeat that gets the new assignment."""
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -71,9 +71,9 @@ class StreamsHeartbeat(NamedTuple):
     client_host: str = ""
     instance_id: str | None = None
     reached: Mapping[Task, int] | None = None
-    """The offsets up to which the member has the state of tasks."""
+    """The changelog offsets up to which the member has restored the state of its tasks."""
     ends: Mapping[Task, int] | None = None
-    """The end offsets of the changelogs of tasks."""
+    """The end offsets of the changelogs of the member's tasks."""
 
 
 class StreamsAnswer(NamedTuple):
@@ -105,9 +105,9 @@ class StreamsGroup:
         self.shut_down_by: str | None = None
         self.endpoint_epoch = 0
         self._configured: tuple[int, Topology, Configured] | None = None
-        """The last result of `configured`, with the metadata version and the topology it is for."""
+        """The last result of `configured`, with the metadata version and the topology that it depends on."""
         self._hashed: tuple[int, int] | None = None
-        """The metadata version, and the hash of the topology's topics in that version."""
+        """A cached result: the metadata version, and the hash of the topology's topics in this version."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.members)} members"
@@ -208,7 +208,7 @@ class StreamsGroup:
         return draft, answer
 
     def _check_size(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
-        """Check that the group has room for a member that joins, unless it is there already."""
+        """Check that a joining member is in the group already, or that the group has room for it."""
         members, instances = self.stored.members, self.stored.instances
         is_known = beat.member_id in members or beat.instance_id in instances
         if beat.epoch == JOIN_EPOCH and not is_known and len(members) >= settings.max_size:
@@ -262,8 +262,8 @@ class StreamsGroup:
     def _check_epoch(self, beat: StreamsHeartbeat) -> None:
         """Check the epoch that a member sends.
 
-        The member's previous epoch is valid as long as the member has only tasks that are assigned to it: it
-        has not got the response with the new epoch.
+        A member that has not received the response with its new epoch sends its previous epoch, which is
+        valid if the member owns only tasks that are assigned to it.
         """
         if beat.member_id not in self.stored.members:
             raise self._unknown_member(beat.member_id)

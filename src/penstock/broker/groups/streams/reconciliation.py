@@ -1,7 +1,7 @@
 """Reconciliation: a member's next step to its target assignment; tasks are given up before others get them.
 
-A pure function. The rules are those of Apache Kafka 4.4, except that tasks which the member itself has given
-up count as free at once.
+`reconcile` is a pure function. Its rules are those of Apache Kafka 4.4, except that tasks which the member
+itself has given up count as free at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from penstock.broker.groups.streams.state import Current, MemberState
 from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 IsHeld = Callable[[Task, bool], bool]
-"""A function that returns True if another member still has a task; the bool is True for an active task."""
+"""A function that returns True if another member still has a task. Its bool argument is True for an active
+task."""
 
 
 def reconcile(
@@ -60,6 +61,7 @@ def reconcile(
 def _has_any(owned: Tasks | None, tasks: Tasks, stay: Tasks) -> bool:
     """Return True if a member reports any of these tasks as owned, or has not reported its tasks.
 
-    It may have a task in an earlier role, of whose change it does not know, unless it keeps the task.
+    A task that the member reports in another role counts as well, unless the task is in `stay`: the member
+    may not have received the change of role.
     """
     return owned is None or bool(owned & tasks or owned.every & tasks.every - stay.every)

@@ -43,7 +43,7 @@ class StreamsGroupService:
 
     @property
     def view(self) -> TopicsView:
-        """The topics of the cluster."""
+        """The topics of the cluster, in the form that the coordinator uses."""
         return self._view
 
     def settings_of(self, group_id: str) -> StreamsGroupSettings:
@@ -89,7 +89,9 @@ class StreamsGroupService:
         now: float,
         first: Sequence[KeyAndValue] = (),
     ) -> StreamsAnswer:
-        """Handle StreamsGroupHeartbeat: store its changes after the records `first`; return the response.
+        """Handle StreamsGroupHeartbeat: store and apply its changes, and return the response.
+
+        `first` are records to store before the changes: the tombstone of a classic group that is replaced.
 
         Raises:
             KafkaError: the error to respond with.
@@ -109,7 +111,7 @@ class StreamsGroupService:
     def _carry_out(
         self, store: GroupStore, plan: StreamsPlan, now: float, first: Sequence[KeyAndValue] = ()
     ) -> None:
-        """Store the changes of a request or timer, after the records `first`, and apply them.
+        """Store the changes of a plan, then apply them. `first` are records to store before them, if any.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.

@@ -17,13 +17,14 @@ FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; the group's first change raises it to 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs in heartbeats of a joining member, a leaving one, and a static one that may return."""
+"""The member epochs in heartbeats of a joining member, a leaving one, and a leaving static one that may
+return."""
 
 NO_TIME = 0
-"""The time of a target assignment that was never computed."""
+"""The assignment time, in wall-clock ms, of a group whose target assignment was never computed: 0."""
 
 NO_EPOCH = -1
-"""The value of the topology epoch if a group or member has no topology."""
+"""The topology epoch of a group or member that has no topology: -1."""
 
 MEMBER_BYTES = 1800
 """The approximate memory of a member in bytes, without its ids and names."""
@@ -83,7 +84,7 @@ class Member(NamedTuple):
     """The member's client tags as pairs of key and value, in alphabetical order."""
 
     def for_assignor(self) -> tuple[object, ...]:
-        """Return the fields for whose change even a static member gets a new assignment."""
+        """Return the fields whose change leads to a new assignment, even if the member is static."""
         return self.topology_epoch, self.rack_id, self.tags, self.process_id
 
 
@@ -100,7 +101,7 @@ class Current(NamedTuple):
     """The member epoch at which each active task was assigned (KIP-1251), including tasks to be given up."""
 
     def has_same_tasks(self, other: Current) -> bool:
-        """Return True if the assigned tasks are equal, and were assigned at the same epochs."""
+        """Return True if `other` has the same assigned tasks, with the same epochs of assignment."""
         return self.assigned == other.assigned and all(
             self.epochs.get(task) == other.epochs.get(task) for task in self.assigned.active
         )
@@ -109,13 +110,13 @@ class Current(NamedTuple):
 class Offsets(NamedTuple):
     """The offsets of a member's tasks, each the sum over the partitions of the task's changelogs.
 
-    They are not stored: members report them again.
+    These offsets are not stored: members report them again.
     """
 
     reached: Mapping[Task, int] = {}
-    """The offsets up to which the member has the state of tasks."""
+    """The changelog offsets up to which the member has restored the state of its tasks."""
     ends: Mapping[Task, int] = {}
-    """The end offsets of the changelogs."""
+    """The end offsets of the changelogs of the member's tasks."""
 
 
 class Epoch(NamedTuple):
@@ -176,7 +177,7 @@ class SetOffsets(NamedTuple):
 
 
 Change: TypeAlias = SetEpoch | SetTopology | SetMember | SetTargetEpoch | SetTarget | SetCurrent
-"""A change that is stored."""
+"""Any change of a streams group that is stored as a record."""
 
 _V = TypeVar("_V")
 
@@ -193,7 +194,7 @@ class StreamsState:
         self.topology: Topology | None = None
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}
-        """The ids of static members by instance id."""
+        """A dict from the instance id of each static member to its member id."""
         self.offsets: dict[str, Offsets] = {}
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, Tasks] = {}
@@ -205,7 +206,7 @@ class StreamsState:
         self.target_tasks = 0
         """The number of tasks in all target assignments: active, standby and warm-up."""
         self.task_offsets = 0
-        """The number of task offsets of all members."""
+        """The number of task offsets that all members have reported."""
         self.names_bytes = 0
         self.topology_bytes = 0
 
@@ -246,7 +247,7 @@ class StreamsState:
         return self.names_bytes + self.topology_bytes + members + OFFSET_BYTES * self.task_offsets
 
     def current(self, member_id: str) -> Current:
-        """Return the current tasks of a member; for a member without any, return those of a new member."""
+        """Return a member's current assignment, or an empty one with epoch 0 if the member has none yet."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> Tasks:

@@ -18,7 +18,7 @@ class Tasks(NamedTuple):
     standby: frozenset[Task] = _NONE
     """Tasks whose state the member keeps up to date, so that it can take them over fast."""
     warmup: frozenset[Task] = _NONE
-    """Tasks whose state is built up, to become active. Apache Kafka 4.4's assignor gives none."""
+    """Tasks whose state is built up, to become active. Apache Kafka 4.4's assignor assigns no such tasks."""
 
     def __bool__(self) -> bool:
         return any(self)

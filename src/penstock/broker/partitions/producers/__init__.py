@@ -1,1 +1,1 @@
-"""The producers of a partition: sequence numbers, epochs, transactions, and their snapshots."""
+"""The producers that have written to a partition: sequence numbers, epochs, transactions, snapshots."""

@@ -1,7 +1,8 @@
 """The aborted transactions of one partition, in Kafka's `.txnindex` files and in memory.
 
 Each segment's file has entries for the markers in the segment, in their order; a segment without such markers
-has no file. An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset.
+has no file. An entry takes 34 bytes: version, producer id, first offset of the transaction, offset of its
+marker, last stable offset.
 
 The files are read once, and updated from then on. A crash may lose the end of a file. Therefore a start
 rebuilds the entries after the last producer snapshot from the log.
@@ -38,7 +39,8 @@ class AbortedIndex:
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
         self._flat = array("q")
-        """All entries in one flat array, four numbers for each: tuples would take six times the memory."""
+        """All entries in one flat array, four numbers each, since tuples would take six times the
+        memory."""
         self._is_behind = False
         """True while the files lack an entry, or contain a part of one, because a write has failed."""
 
@@ -81,7 +83,7 @@ class AbortedIndex:
     # --- files -------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read all files. A malformed file is read up to the first wrong entry, and reported.
+        """Read all `.txnindex` files. A malformed file is logged, and read up to the first wrong entry.
 
         Raises:
             StorageError: the directory or a file cannot be read.
@@ -110,7 +112,7 @@ class AbortedIndex:
         return self._flat[position : position + _FIELDS] == array("q", fields)
 
     def add(self, entry: AbortedTransaction, segment_bases: Sequence[int]) -> None:
-        """Add a transaction whose marker is the last batch of the log. `segment_bases` are the base offsets.
+        """Add an aborted transaction whose marker is the log's last batch, to the newest segment's file.
 
         Raises:
             StorageError: the entry cannot be written. It stays in memory, and is written with the next
@@ -145,13 +147,13 @@ class AbortedIndex:
             self.rewrite(segment_bases)
 
     def forget_before(self, start_offset: int) -> None:
-        """Drop transactions that ended before `start_offset`, the present start of the log."""
+        """Drop transactions whose markers are before `start_offset`, the present start of the log."""
         dropped = self._position_of(start_offset)
         if dropped:
             del self._flat[: _FIELDS * dropped]
 
     def drop(self, markers: Collection[int]) -> None:
-        """Remove the transactions whose markers have these offsets; a later `rewrite` updates the files."""
+        """Remove the transactions whose markers have these offsets; `rewrite` later updates the files."""
         kept = array("q")
         for entry in self:
             if entry.marker_offset not in markers:
@@ -159,7 +161,7 @@ class AbortedIndex:
         self._flat = kept
 
     def rewrite(self, segment_bases: Sequence[int]) -> None:
-        """Rewrite all files, because segments have been merged or an entry was missing.
+        """Rewrite all `.txnindex` files, because segments were merged or a file lacks an entry.
 
         Raises:
             StorageError: the files cannot be written.
@@ -183,9 +185,10 @@ class AbortedIndex:
         self._is_behind = False
 
     def sync(self, segment_bases: Sequence[int]) -> None:
-        """Force the newest file to disk, before a producer snapshot makes a start rely on the file.
+        """Force the newest `.txnindex` file to disk, before a producer snapshot is written.
 
-        Files that lack an entry are rewritten first.
+        A start does not read the log before the snapshot, so the file must have these entries. Files that
+        lack an entry are rewritten first.
 
         Raises:
             StorageError: a file cannot be written.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecoveredProducers(NamedTuple):
-    """The result of `read_producers`, in addition to the updated states of the producers."""
+    """The result of `read_producers`: transactions and the number of batches read from the log."""
 
     transactions: Transactions
     aborted: list[AbortedTransaction]
@@ -27,7 +27,7 @@ class RecoveredProducers(NamedTuple):
 def read_producers(
     log: Log, producers: Producers, from_offset: int, uptime_ms: int, batches_max: int | None = None
 ) -> RecoveredProducers | None:
-    """Update `producers` from their state at `from_offset` to the state at the end of the log.
+    """Update `producers`, the states at `from_offset`, with all batches up to the end of the log.
 
     Returns None if the log has `batches_max` batches or more from `from_offset` on.
 
@@ -52,7 +52,7 @@ def read_producers(
 def read_batch(
     log: Log, header: BatchHeader, producers: Producers, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Apply one batch to its producer's state; return the transaction that the batch aborts, or None.
+    """Update the state of a batch's producer; return the transaction that the batch aborts, or None.
 
     Raises:
         StorageError: the log cannot be read.
@@ -68,7 +68,7 @@ def read_batch(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Apply a transaction marker. A marker emptied by compaction only sets the producer epoch.
+    """Update a producer's state from a transaction marker, or only the epoch if compaction emptied it.
 
     A malformed marker changes nothing.
     """

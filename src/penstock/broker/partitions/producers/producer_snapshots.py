@@ -34,7 +34,8 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 
 NO_BATCH = SeenBatch(-1, -1, -1, -1, -1)
-"""The placeholder for the last batch of a producer without batches, because a marker has raised its epoch."""
+"""The placeholder in a snapshot for the last batch of a producer that has none since a marker raised
+its epoch."""
 
 
 class ProducerSnapshots:
@@ -86,7 +87,7 @@ class ProducerSnapshots:
                 remove_file(self._path(older))
 
     def load(self, producers: Producers, start_offset: int, now_ms: int) -> int:
-        """Fill `producers` from a snapshot; return the offset from which the log must be read after that.
+        """Fill `producers` from a snapshot; return the offset from which the log must still be read.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -100,11 +101,11 @@ class ProducerSnapshots:
         return start_offset
 
     def producer_ids(self, offset: int) -> Iterable[int] | None:
-        """Return the producer ids in the snapshot at `offset`, or None if it cannot be read."""
+        """Return the producer ids in the snapshot at `offset`, or None if the snapshot cannot be read."""
         return self._read(offset, 0)
 
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
-        """Return the states in a snapshot, or None, with a warning in the log, if it cannot be read."""
+        """Return the producer states in a snapshot; log a warning and return None if it cannot be read."""
         path = self._path(offset)
         try:
             with open(path, "rb") as file:
@@ -139,7 +140,7 @@ def encode(producers: Producers) -> bytes:
 
 
 def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
-    """Return the producer states in the contents of a snapshot file. Every producer counts as seen now.
+    """Parse a snapshot file; return the producer states. Every producer counts as active at `now_ms`.
 
     Raises:
         DecodeError: another version, a wrong checksum, or data that are no snapshot.

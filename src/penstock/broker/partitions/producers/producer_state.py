@@ -1,11 +1,12 @@
-"""Idempotence: the sequence numbers that a partition has seen from each producer.
+"""Idempotence: checks of the sequence numbers in each producer's batches to a partition.
 
 For every producer id the partition keeps its epoch and its last five batches, because a producer may have
 five requests in flight and repeat any of them. `judge` accepts, refuses or recognises a new batch; `record`
-adds a batch that was written. After a restart, a `record` for every batch in the log rebuilds the state.
+adds a batch that was written. After a restart, a call of `record` for every batch in the log rebuilds the
+state.
 
-The module does not use records or files; the caller passes the time as `now_ms`. The rules are those of
-KIP-98 and KIP-360; the docstring of `judge` has a table of the cases.
+The module decodes no records and reads no files; the caller passes the time as `now_ms`. The rules are those
+of KIP-98 and KIP-360; the docstring of `judge` has a table of the cases.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """One written batch of a producer, to recognise repeats: sequence numbers, offsets and time."""
+    """One written batch of a producer: sequence numbers, offsets and time, to recognise a repeated batch."""
 
     first_sequence: int
     last_sequence: int
@@ -44,7 +45,7 @@ class SeenBatch(NamedTuple):
 
 
 NO_COORDINATOR = -1
-"""The coordinator epoch of a producer of which the partition has no transaction marker."""
+"""The value -1 for the coordinator epoch of a producer without a transaction marker in the partition."""
 
 NO_OFFSET = -1
 """The value of `ProducerState.first_offset` if the producer has no open transaction."""
@@ -53,8 +54,8 @@ NO_OFFSET = -1
 class ProducerState:
     """The state of one producer id in one partition. `batches` holds the last five, oldest first.
 
-    `coordinator_epoch` is the epoch in the last marker. `first_offset` is the first offset of the open
-    transaction.
+    `coordinator_epoch` is the transaction coordinator's epoch in the last marker. `first_offset` is the first
+    offset of the producer's open transaction.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "first_offset", "seen_ms", "timestamp")
@@ -70,12 +71,12 @@ class ProducerState:
 
 
 def last_sequence(first_sequence: int, count: int) -> int:
-    """Return the sequence number of the last of `count` records, given that of the first."""
+    """Return the sequence number of the last of `count` records from the first one's (it may wrap)."""
     return (first_sequence + count - 1) % _SEQUENCES
 
 
 def first_sequence(last_sequence: int, count: int) -> int:
-    """Return the sequence number of the first of `count` records, given that of the last."""
+    """Return the sequence number of the first of `count` records from the last one's (it may wrap)."""
     return (last_sequence - count + 1) % _SEQUENCES
 
 
@@ -98,7 +99,7 @@ class Producers:
     def judge(
         self, producer_id: int, epoch: int, first_sequence: int, count: int, now_ms: int
     ) -> SeenBatch | None:
-        """Check the batch's sequence; return None if it may be written, or the earlier batch it repeats.
+        """Check a batch's sequence numbers; return None to write it, or the earlier batch that it repeats.
 
         =====================================================  ==================
         unknown producer                                       written
@@ -143,7 +144,7 @@ class Producers:
             raise _out_of_order(producer_id, first_sequence, -1)
 
     def record(self, producer_id: int, epoch: int, batch: SeenBatch, now_ms: int) -> None:
-        """Record a batch that was written, or found in the log."""
+        """Update the producer's state with a batch that was just written, or found in the log."""
         state = self._states.get(producer_id)
         if state is None:
             state = self._states[producer_id] = ProducerState(epoch, now_ms)
@@ -156,7 +157,7 @@ class Producers:
             del batches[0]
 
     def record_batch(self, header: BatchHeader, first_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Record the batch with this header, which was written or found in the log at `first_offset`."""
+        """Update the producer's state with a batch that was written, or found, at `first_offset`."""
         first, delta = header.base_sequence, header.last_offset_delta
         last = (first + delta) & SEQUENCE_MAX if first >= 0 else first
         seen = _new(SeenBatch, (first, last, first_offset, first_offset + delta, max_timestamp))
@@ -169,7 +170,7 @@ class Producers:
     def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, now_ms: int
     ) -> ProducerState:
-        """Record a transaction marker, just written or found in the log; return its producer's state.
+        """Update a producer's state with a marker that was written or found in the log; return the state.
 
         After a marker that raises the epoch, sequence numbers begin with 0 again.
         """
@@ -184,11 +185,11 @@ class Producers:
         return state
 
     def last_offsets(self) -> dict[int, int]:
-        """Return a dict from producer id to the last offset of its data: compaction keeps those batches."""
+        """Return the last data offset by producer id. Compaction must keep the batches at these offsets."""
         return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
 
     def marker_epochs(self) -> dict[int, int]:
-        """Return the epochs of producers whose last batch is a marker, by producer id, for compaction."""
+        """Return the epochs of the producers whose last batch is a marker, which compaction must keep."""
         return {number: state.epoch for number, state in self.items() if not state.batches}
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
@@ -211,7 +212,7 @@ class Producers:
         return len(old)
 
     def forget_idlest(self, most: int) -> int:
-        """Drop the producers idle for longest, until `most` are left; return how many were dropped."""
+        """Drop the longest idle producers until at most `most` are left; return the number dropped."""
         surplus = len(self._states) - most
         if surplus <= 0:
             return 0

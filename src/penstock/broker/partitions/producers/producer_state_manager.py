@@ -1,7 +1,8 @@
-"""The producer states of one open log: read from snapshots and batches on first use, and saved.
+"""`ProducerStateManager`: reads the producer states of one open log on first use, and saves them.
 
-The class has the name of Apache Kafka's class with the same purpose. `producer_state` has the states and the
-rules for batches, `producer_snapshots` reads and writes the files.
+The states come from a snapshot and the batches after it. Apache Kafka's class of this name has the same
+purpose. `producer_state` has the states and the rules for batches, `producer_snapshots` reads and writes the
+files.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ older of two snapshots, at some 10 µs for each batch."""
 
 
 VERIFICATION_MS = 600_000
-"""The time in ms that a batch may wait for the coordinator's answer before its `Verification` expires."""
+"""The time in ms after which a `Verification` expires if the coordinator has not answered."""
 
 ABORTED_TOLD_AT_ONCE = 100
-"""The maximum number of aborted transactions up to the last stable offset that are returned as they are.
-If there are more, only those that overlap the returned data are selected, which takes a search in the log."""
+"""The maximum number of aborted transactions that a Fetch response gets without a selection. If there
+are more, the broker searches the log for the end of the returned data, to select only those that
+overlap the data."""
 
 
 class ProducerStateManager:
-    """The producers of one log with their transactions, and the snapshots from which both are read."""
+    """The producers and transactions of one log: reads both from snapshots and the log, and saves them."""
 
     __slots__ = (
         "_base_offset",
@@ -71,17 +73,17 @@ class ProducerStateManager:
         self._snapshots = snapshots
         self._new = new
         self.uptime_ms = uptime_ms
-        """The monotonic time in ms of the last `maintain`, or of the opening of the log, to find idle
-        producers."""
+        """The monotonic time in ms of the last call of `maintain`, or of the opening of the log. Idle
+        times of producers are measured with it."""
         self.batches_since_snapshot = 0
-        """The number of batches appended since the last snapshot, for which each append adds one."""
+        """The number of batches appended since the last snapshot. Callers that append must increase it."""
         # The offset at which the next start begins to read about producers, and the batches from there on.
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
             snapshots.discard_after(log.end_offset)
         # An empty log has no producers: kept up from here on, they need never be read from it.
         self.loaded: Producers | None = new() if log.end_offset == 0 else None
-        """The producers in memory; None until `producers` is used."""
+        """The producer states in memory; None before the first access to the property `producers`."""
         self._transactions: Transactions | None = None
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
         """The aborted transactions of the log; read together with the producers."""
@@ -98,10 +100,10 @@ class ProducerStateManager:
 
     @property
     def producers(self) -> Producers:
-        """The producers; read from snapshots and log on first use after a start.
+        """The producer states, which the first access reads from snapshots and the log.
 
-        Every producer in the log counts as active now: batches have the times of their records, not of their
-        arrival, and it does no harm to keep a producer too long.
+        Every producer in the log then counts as active now, because batches have no arrival times. A producer
+        that is kept too long does no harm.
 
         Raises:
             StorageError: the log cannot be read.
@@ -113,7 +115,7 @@ class ProducerStateManager:
 
     @property
     def transactions(self) -> Transactions:
-        """The open transactions; read from snapshots and log on first use after a start.
+        """The transactions of the log, which the first access reads from snapshots and the log.
 
         Raises:
             StorageError: the log cannot be read.
@@ -160,7 +162,7 @@ class ProducerStateManager:
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
-        """Check that the state of its producer's transaction allows a batch to be appended.
+        """Check that the transaction state of a batch's producer allows the batch to be appended.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -176,7 +178,7 @@ class ProducerStateManager:
         )
 
     def replicated(self, header: BatchHeader) -> None:
-        """Record a batch that this log, as a follower, has copied from the leader.
+        """Update the producer's state with a batch that this follower has copied from the leader.
 
         Raises:
             StorageError: the log cannot be read.
@@ -191,7 +193,7 @@ class ProducerStateManager:
             self.aborted.add(aborted, self.segment_bases())
 
     def truncated(self) -> None:
-        """Read the states again, because the log was truncated.
+        """Read the producer states from snapshots and log again, because the log was truncated.
 
         Raises:
             StorageError: snapshots past the new end of the log cannot be removed.
@@ -217,7 +219,7 @@ class ProducerStateManager:
         _ = self.producers
 
     def maintain(self, uptime_ms: int) -> None:
-        """Drop idle producers, and write a snapshot if there are many batches after the last one.
+        """Drop idle producers, and write a snapshot if many batches were appended since the last snapshot.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -237,7 +239,7 @@ class ProducerStateManager:
             self.loaded.forget_idlest(most)
 
     def _save(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
-        """Write a snapshot. The next start reads the log from the previous snapshot on.
+        """Write a snapshot of the producers. The next start reads the log from the previous snapshot on.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -248,10 +250,10 @@ class ProducerStateManager:
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
     def note(self) -> None:
-        """Save the producer states as part of a clean shutdown of the broker.
+        """Write a snapshot of the producer states, if necessary, for a clean shutdown of the broker.
 
-        The snapshot from which a start reads the log is kept unless too many batches follow it: a snapshot
-        has only the last batch of each producer, while the log has the last five.
+        The older snapshot is kept as well, unless too many batches follow it. A start reads the log from
+        there on to restore the last five batches of each producer, of which a snapshot has only one.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot cannot be written.
@@ -273,7 +275,7 @@ class ProducerStateManager:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
     def _read(self, batches_max: int | None = None) -> Producers | None:
-        """Return the producer states read from a snapshot and the log; None after `batches_max` batches.
+        """Read the producer states from snapshot and log; return None if that takes `batches_max` batches.
 
         Raises:
             StorageError: the log cannot be read.

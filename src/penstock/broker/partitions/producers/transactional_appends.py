@@ -1,4 +1,4 @@
-"""Appends of transactions to a partition: transactional batches, committed offsets of groups, and markers."""
+"""Appends to a partition as part of a transaction: batches, committed offsets of groups, markers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PRODUCER_BYTES = 10
 
 
 class AppendTarget(Protocol):
-    """The interface of a partition to which this module appends."""
+    """The interface of a partition to which the functions of this module append."""
 
     topic: str
     index: int
@@ -46,16 +46,17 @@ class AppendTarget(Protocol):
 
 
 class JoinsTransaction(Protocol):
-    """Adds partitions to the transaction that a request belongs to."""
+    """The interface through which an append adds its partition to the transaction of the request."""
 
     is_implicit: bool
-    """True if a write to a partition adds the partition to the transaction (KIP-890). False if
-    AddPartitionsToTxn adds it before."""
+    """True if a write to a partition adds the partition to the transaction (KIP-890). False if the
+    client must have added it with AddPartitionsToTxn."""
     has_refused: bool
-    """True if the last batch was refused because of its transaction, before the partition's own checks."""
+    """True if the last batch could not join its transaction. The response then has -1 as log start
+    offset, as in Apache Kafka."""
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
-        """Add a partition to the transaction, or verify it, at the coordinator.
+        """Let the coordinator add a partition to the transaction, or verify that it was added.
 
         Raises:
             KafkaError: the coordinator refuses, or cannot be reached.
@@ -63,7 +64,7 @@ class JoinsTransaction(Protocol):
 
 
 def refusal_of(error: KafkaError, records: memoryview | None, joining: JoinsTransaction | None) -> KafkaError:
-    """Return the error for refused records: if several errors apply, the one that Apache Kafka returns.
+    """Return the error for refused records that Apache Kafka returns if several errors apply.
 
     A transactional batch in a request without a transactional id (53) takes precedence over `error`.
     """
@@ -71,7 +72,7 @@ def refusal_of(error: KafkaError, records: memoryview | None, joining: JoinsTran
 
 
 def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str | None) -> KafkaError | None:
-    """Return the error for which a Produce request is refused with all its batches, or None.
+    """Return the error because of which a whole Produce request is refused, or None.
 
     The reasons are a transactional batch in a request without a transactional id (53), and transactional
     batches of two producers (49).
@@ -115,7 +116,7 @@ def join(
     first_sequence: int,
     joining: JoinsTransaction | None,
 ) -> Verification | None:
-    """Let the coordinator add a batch's partition to the transaction, unless the transaction is open.
+    """Let the coordinator add a batch's partition to its transaction, unless that was done before.
 
     Depending on `joining.is_implicit`, the coordinator adds the partition or verifies that it was added.
     Returns the verification that the append needs, or None if the transaction is open in the partition.
@@ -141,7 +142,7 @@ def join(
 def join_batch(
     partition: AppendTarget, header: BatchHeader, joining: JoinsTransaction | None
 ) -> Verification | None:
-    """Call `join` for the producer of the batch with this header; return the result."""
+    """Call `join` for the producer id and epoch in this batch header; return the result."""
     return join(partition, header.producer_id, header.producer_epoch, header.base_sequence, joining)
 
 
@@ -152,7 +153,7 @@ def append_offsets(
     now_ms: int,
     verification: Verification | None,
 ) -> int:
-    """Append a group's offset commits, which belong to a transaction; return the batch's base offset.
+    """Append a group's offset commits as part of a transaction; return the base offset of their batch.
 
     `verification` is what `join` has returned. Sequence numbers are not checked.
 

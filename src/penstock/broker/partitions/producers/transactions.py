@@ -22,30 +22,30 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 EPOCH_MAX = 32767
-"""The highest producer epoch: a marker with this epoch is the last marker of a producer id, and may be
-repeated."""
+"""The highest producer epoch. A marker with this epoch is the last one of its producer id, and is
+accepted repeatedly."""
 
 STRICT_MARKERS_SINCE = 2
 """The transaction version from which on a marker must raise the producer epoch (KIP-1228)."""
 
 
 VERIFICATIONS_MAX = 10_000
-"""The maximum number of verifications of a partition; beyond it, the oldest one is dropped, and its producer
+"""The maximum number of verifications of a partition. A further one replaces the oldest, whose producer
 must be verified again."""
 
 
 class AbortedTransaction(NamedTuple):
-    """One aborted transaction, with the fields of an entry in a `.txnindex` file, in their order."""
+    """One aborted transaction. The fields are those of an entry in a `.txnindex` file, in that order."""
 
     producer_id: int
     first_offset: int
     marker_offset: int
     last_stable_offset: int
-    """The partition's last stable offset right after the marker was written."""
+    """The partition's last stable offset right after the abort marker was written."""
 
 
 class Verification:
-    """A permission to open a transaction, valid once the coordinator agrees (KIP-890)."""
+    """A permission for a batch to open a transaction, valid once the coordinator agrees (KIP-890)."""
 
     __slots__ = ("asked_ms", "epoch", "is_implicit", "lowest_sequence")
 
@@ -84,20 +84,20 @@ class Transactions:
         return high_watermark if first is None else min(max(first, start_offset), high_watermark)
 
     def open_transactions(self) -> Iterator[tuple[int, int]]:
-        """Return an iterator over producer id and first offset of every open transaction, oldest first."""
+        """Return an iterator over the (producer id, first offset) of every open transaction, oldest first."""
         return iter(self.open.items())
 
     # --- data --------------------------------------------------------------------------------------------
 
     def is_open(self, producer_id: int, epoch: int) -> bool:
-        """Return True if a producer has a transaction open in this epoch."""
+        """Return True if a producer has an open transaction that began with this producer epoch."""
         state = self._producers.get(producer_id)
         return state is not None and state.epoch == epoch and producer_id in self.open
 
     def begin_verification(
         self, producer_id: int, epoch: int, first_sequence: int, is_implicit: bool, now_ms: int
     ) -> Verification | None:
-        """Return a transactional batch's verification, which is valid after the coordinator's consent.
+        """Return a transactional batch's `Verification`, to be confirmed by the coordinator.
 
         Returns None if the transaction is open already, so that no request to the coordinator is needed.
 
@@ -131,7 +131,7 @@ class Transactions:
         is_transactional: bool,
         verification: Verification | None,
     ) -> None:
-        """Check that the state of transactions allows a new batch.
+        """Check that the state of the producer's transaction allows a new batch.
 
         Without `verification`, a batch may only continue a transaction that is open already.
 
@@ -166,7 +166,10 @@ class Transactions:
             )
 
     def record_data(self, producer_id: int, first_offset: int) -> None:
-        """Record a transactional batch that was written or found in the log, after `Producers.record`."""
+        """Record a transactional batch that was written or found in the log; it may open the transaction.
+
+        The caller must call `Producers.record` for the batch first.
+        """
         self._verifications.pop(producer_id, None)
         if producer_id not in self.open:
             self.open[producer_id] = first_offset
@@ -179,7 +182,7 @@ class Transactions:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Check that a marker may be written.
+        """Check that a transaction marker may be written: its producer epoch and coordinator epoch.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH (47), or TRANSACTION_COORDINATOR_FENCED (52).
@@ -212,7 +215,7 @@ class Transactions:
         *,
         transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """Record a marker that was written or found in the log; return the entry if it aborts."""
+        """Record a marker that was written or found in the log; return the transaction that it aborts."""
         found = self._verifications.get(producer_id)
         is_of_next = found is not None and found.is_implicit and found.epoch == epoch
         if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
@@ -227,7 +230,7 @@ class Transactions:
         )
 
     def record_emptied(self, producer_id: int, epoch: int, timestamp: int, now_ms: int) -> None:
-        """Record a marker batch from which compaction removed the record, so that only the epoch is left.
+        """Record the producer epoch of a marker batch whose record compaction has removed.
 
         An emptied marker ends no transaction.
         """

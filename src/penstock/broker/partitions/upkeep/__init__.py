@@ -1,1 +1,1 @@
-"""Maintenance of logs while a broker runs: flushes, retention, compaction, a check of files at a start."""
+"""Maintenance of logs while a broker runs: flushes, retention, compaction, and a check for missing files."""

@@ -1,4 +1,4 @@
-"""`Compactor`: compacts the topic partition with the most to gain, one at a time, in a thread of its own.
+"""`Compactor`: compacts partitions in a thread, one at a time, the one with the most to gain first.
 
 The thread reads and writes files; the broker's own thread, which calls `step` once a second, chooses
 partitions and applies results. Requests are served meanwhile. Schedules use the monotonic clock; the time of
@@ -34,8 +34,8 @@ BYTES_PER_KEY = 24
 `log.cleaner.dedupe.buffer.size` divided by it."""
 
 RETRY_S = 600.0
-"""The seconds until a failed compaction is tried again. A damaged file stays damaged, and each attempt may
-read the whole log; but a full disk or a lack of memory may be over by then."""
+"""The seconds until a failed compaction is tried again. The pause is long because each attempt may read
+the whole log. A full disk or a lack of memory may be over by then."""
 
 RETRY_S_MAX = 4 * 3600.0
 """The longest time in seconds until a failed compaction is tried again: the time doubles with each
@@ -64,7 +64,7 @@ class Compactor:
         return self._config.integer("log.cleaner.backoff.ms") / 1000
 
     def step(self, partitions: Iterable[Partition], now_ms: int) -> list[StorageError]:
-        """Apply the result of a compaction that has ended, or begin the next one; return the errors."""
+        """Apply the result of a compaction that has ended, or begin the next one; return errors of both."""
         if self._thread is not None:
             if self._thread.is_alive():
                 return []
@@ -118,7 +118,7 @@ class Compactor:
         return problems
 
     def _dirt_of(self, partition: Partition, now_ms: int) -> Dirt | None:
-        """Return the partition's uncompacted part if it is large or old enough to compact now, or None."""
+        """Return the log's uncompacted part if it is large or old enough to be compacted now, else None."""
         log = partition.open_log
         if not partition.config.compacted or log is None:
             return None
@@ -175,7 +175,7 @@ class Compactor:
         return []
 
     def _gave_up(self, partition: Partition, error: Exception) -> StorageError:
-        """Mark a partition as failed while an exception is handled; return the error to report."""
+        """Record that compaction has failed with `error`, and when to retry; return the error to report."""
         if not isinstance(error, StorageError):
             self._failures.caught("compactor", f"compaction of {partition}")
             error = _unexpected(partition, error)
@@ -192,12 +192,12 @@ def _unexpected(partition: Partition, error: BaseException) -> StorageError:
 
 
 def _stable_offset(partition: Partition, log: Log) -> int:
-    """Return the first offset of the oldest open transaction that is known, or the end of the log."""
+    """Return the first offset of the oldest open transaction, or the log end: compaction stops there."""
     return next(iter(partition.states.open.values()), log.end_offset)
 
 
 def _kept(partition: Partition, log: Log) -> Kept:
-    """Return the producers' batches and the transactions that compaction must keep.
+    """Return what compaction must keep: producers' last batches, aborted and open transactions.
 
     Raises:
         StorageError: the log cannot be read.

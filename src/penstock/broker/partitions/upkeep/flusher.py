@@ -4,7 +4,7 @@ The log of a topic with `flush.messages` or `flush.ms` is flushed in a thread; a
 wait for the flush is parked meanwhile. Appends made during a flush share the next flush, so that many
 producers cause few flushes.
 
-A node without an event loop has no `Flusher`: its logs flush themselves when records are appended.
+A node without an event loop has no `Flusher`: appends to its logs then flush in the calling thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log, PendingFlush
 
 THREADS = 4
-"""The maximum number of concurrent flushes. Each takes a thread, and disks are fast with a few at a time."""
+"""The maximum number of concurrent flushes. Each takes a thread, and more flushes would not make disks
+faster."""
 
 
 class FlushTask:
@@ -53,10 +54,10 @@ class Flusher:
         self._running: set[Partition] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
         self.failures: list[StorageError] = []
-        """The errors of flushes since this list was last emptied."""
+        """The errors of flushes that have not been logged yet. The node logs them and empties the list."""
 
     def flush(self, partition: Partition) -> FlushTask:
-        """Flush everything that a log holds by now; return the task that requests wait for.
+        """Begin to flush all records that a log has now; return the task that requests wait for.
 
         Raises:
             StorageError: a file of the log cannot be opened.
@@ -106,7 +107,7 @@ class Flusher:
             self._begin_waiting(waiting, log)
 
     def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
-        """Begin a flush that waited for another one; if this fails, the requests that wait get the error."""
+        """Begin a flush that waited for another one of the log; on an error, fail the waiting requests."""
         partition = flush.partition
         try:
             if not log.is_closed:

@@ -1,7 +1,7 @@
-"""A check for missing files in the data directory at every start, in a thread of its own.
+"""A check for missing files in the data directory, which a thread makes at every start.
 
-A log is opened when it is first used, which may be days later, or never; without the check, a missing file
-would only show as an error to a reader, or as offsets that are assigned a second time.
+A log is opened when it is first used, which may be days later, or never. Without the check, a missing file
+would only be noticed by an error of a reader, or by offsets that are assigned a second time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logger_named("penstock.broker")
 
 
 class Inspection:
-    """One check of the data directory, in a thread. `problems` yields descriptions of missing files."""
+    """A thread that checks the data directory once. `problems` yields descriptions of missing files."""
 
     def __init__(self, problems: Iterator[str], failures: Failures) -> None:
         self._problems = problems
@@ -28,7 +28,7 @@ class Inspection:
         self._thread = threading.Thread(target=self._run, name="penstock-inspection", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, which writes each problem to the log."""
+        """Start the thread, which logs each missing file as an error."""
         self._thread.start()
 
     def _run(self) -> None:

@@ -17,25 +17,26 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
 LOOKED_AT_PER_STEP = 500
-"""The maximum number of closed logs whose files one step checks, at some 30 µs each."""
+"""The maximum number of closed logs whose files one call of `step` checks, at some 30 µs each."""
 
 OPENED_PER_STEP = 25
-"""The maximum number of closed logs that one step opens to delete records, at some milliseconds each."""
+"""The maximum number of closed logs that one call of `step` opens to delete records, at some
+milliseconds each."""
 
 
 class KeptPartitions(Protocol):
-    """Lists the partitions of a broker, to which retention applies."""
+    """The interface from which `Retention` gets the broker's partitions."""
 
     @property
     def opened(self) -> Iterable[Partition]:
         """The partitions whose logs are open."""
 
     def partitions(self) -> Iterable[Partition]:
-        """Return all partitions."""
+        """Return all partitions of the broker, with open and closed logs."""
 
 
 class Retention:
-    """Enforces the retention of all partitions of one broker. The monotonic clock decides when."""
+    """Enforces the retention of all partitions of one broker, at intervals of the monotonic clock."""
 
     def __init__(self, kept: KeptPartitions, failures: Failures, due_at: float, interval_s: float) -> None:
         self._kept = kept
@@ -45,7 +46,7 @@ class Retention:
         self._closed: list[Partition] = []
 
     def step(self, now: float, now_ms: int) -> list[StorageError]:
-        """Enforce the retention due at `now`; return the errors. An error in one log does not stop others."""
+        """Enforce the retention that is due at `now`, in all logs despite errors; return the errors."""
         errors: list[StorageError] = []
         if now >= self._due_at:
             self._due_at = now + self._interval_s

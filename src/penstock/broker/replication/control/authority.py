@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Passing(Protocol):
-    """The links between nodes and the controller, which may be cut."""
+    """The interface of the links between nodes and the controller, which tests can cut."""
 
     def passes(self, source: int, target: int) -> bool:
         """Return True if a message from `source` reaches `target` now."""
@@ -46,14 +46,14 @@ class RemoteAuthority:
     """Connects `member` with the controller of `quorum` over `links`, in a cluster of `size` brokers."""
 
     log_on_disk: MetadataLog | None = None
-    """None, because the controller has the metadata log, not this broker."""
+    """Always None: the controller has the metadata log, so this broker has none on disk."""
 
     def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
         self.mutation_tokens = quorum.mutation_tokens
-        """The number of partitions, shared by all brokers, that each client with a controller mutation
-        quota may still create or delete."""
+        """The token buckets of the controller mutation quotas, shared by all brokers: the number of
+        partitions that each client may still create or delete."""
         self._quorum = quorum
         self._links = links
         self._member = member

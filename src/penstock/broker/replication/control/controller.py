@@ -37,7 +37,10 @@ SAME_LEADER = -2
 
 
 class Controller:
-    """The controller's decisions. `image` is the state after the records written so far."""
+    """The controller of a cluster: computes the metadata records for registrations, elections and the like.
+
+    `image` is the cluster's state after all records that were written so far.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,8 @@ class Controller:
         """A dict from each broker that is not fenced to the time of its last heartbeat, in seconds."""
         self._incarnations: dict[int, int] = {}
         self._proposals: dict[int, tuple[int, int]] = {}
-        """A dict from node to the broker epoch and the number of its last ISR proposal."""
+        """A dict from node to (broker epoch, number) of its last ISR proposal. Older and repeated
+        proposals are rejected."""
 
     # --- brokers -----------------------------------------------------------------------------------------
 
@@ -131,7 +135,7 @@ class Controller:
         return []
 
     def next_expiry(self) -> float | None:
-        """Return the time when the next session expires without a heartbeat; None if no broker is alive."""
+        """Return the monotonic time (s) at which the next session expires; None if no broker is alive."""
         return min(self._heard.values()) + self.session_s if self._heard else None
 
     def fence(self, node: int) -> list[Message]:
@@ -169,9 +173,9 @@ class Controller:
     def _leave(self, node: int, *, was_clean: bool = True) -> list[Message]:
         """Return the records that remove a broker from ISRs and leaderships.
 
-        If the cluster does not use eligible leader replicas (KIP-966), the broker stays in an ISR of which it
-        is the last member. Otherwise it leaves every ISR, and may lead again unless its shutdown was unclean:
-        then it may have lost records.
+        If the cluster does not use eligible leader replicas (KIP-966), the broker stays in an ISR if it is
+        the last member. Otherwise the broker leaves every ISR. It may lead again unless its shutdown was
+        unclean, because it may then have lost records.
         """
         has_elr = self.eligibility.is_on
 
@@ -337,7 +341,7 @@ class Controller:
     # --- elections ---------------------------------------------------------------------------------------
 
     def elections(self, kind: ElectionKind, most: int) -> list[Message]:
-        """Hold up to `most` elections of the controller itself; return the records to write.
+        """Hold up to `most` elections that the controller starts itself; return the records to write.
 
         PREFERRED elections are for partitions that are not led by their preferred replica, UNCLEAN elections
         for partitions without a leader whose topics allow unclean elections.

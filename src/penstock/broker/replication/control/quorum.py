@@ -91,8 +91,8 @@ class Quorum:
         self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self.mutation_tokens: MutationTokens = {}
-        """The number of partitions that each client with a controller mutation quota may still create or
-        delete."""
+        """The token buckets of the controller mutation quotas: the number of partitions that each client
+        may still create or delete."""
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)

@@ -18,7 +18,7 @@ class MovedReplicas(NamedTuple):
 
 
 def begin(replicas: Replicas, target: Sequence[int]) -> MovedReplicas:
-    """Return the replicas at the start of a reassignment to `target`; it replaces one in progress."""
+    """Return the replicas at the start of a reassignment to `target`, which replaces any earlier one."""
     settled = [each for each in replicas.assigned if each not in replicas.adding]
     removing = tuple(sorted(each for each in settled if each not in target))
     adding = tuple(sorted(each for each in target if each not in settled))
@@ -31,7 +31,7 @@ def cancel(replicas: Replicas) -> MovedReplicas:
 
 
 def complete(replicas: Replicas, in_sync: Sequence[int]) -> MovedReplicas | None:
-    """Return the replicas after a completed reassignment; None if none is in progress or it is incomplete."""
+    """Return the replicas after a reassignment, or None if there is none or it cannot be completed yet."""
     if not (replicas.adding or replicas.removing):
         return None
     target = tuple(each for each in replicas.assigned if each not in replicas.removing)

@@ -31,7 +31,7 @@ class LocalTransport:
         self._held: dict[int, list[Callable[[], None]]] = {}
 
     def attach(self, node: int, receive: Receive, after: Callable[[], None]) -> None:
-        """Deliver messages for a node to `receive` from now on; `after` is called after each."""
+        """Pass messages for a node to `receive` from now on; `after` is called after each message."""
         self._lives[node] = self._lives.get(node, 0) + 1
         self._receivers[node], self._after[node] = receive, after
 

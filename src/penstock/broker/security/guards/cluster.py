@@ -1,4 +1,4 @@
-"""Guards of APIs for settings, and of cluster APIs whose refusals have more fields than the error code."""
+"""Guards of APIs about settings, and of cluster APIs whose refusals need more than an error code."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def guard_find_coordinator(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group or transactional id, CLUSTER_ACTION for share partitions."""
+    """Require DESCRIBE on each group or transactional id, or CLUSTER_ACTION for keys of share partitions."""
 
     def refusal(key: str) -> ErrorCode:
         if request.key_type == GROUP_KEY:
@@ -56,7 +56,7 @@ def guard_sync_group(request: Any, asking: Asking) -> Any:
 
 
 def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """Require READ on the group and DESCRIBE on each topic in the request, or refuse the request."""
+    """Require READ on the group and DESCRIBE on each topic in the request, else refuse all of it."""
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
         return asking.refuse(request, _NO_GROUP)
@@ -66,7 +66,7 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
 
 
 def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """Require READ on the group and DESCRIBE on each topic of the topology, or refuse the request.
+    """Require READ on the group and DESCRIBE on each topic of the topology, else refuse the request.
 
     The handler checks the right to create internal topics, since only the handler finds the missing ones.
     """
@@ -190,7 +190,7 @@ def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
 
 
 def mask_groups(response: Any, asking: Asking) -> None:
-    """Remove from the authorized operations in DescribeGroups those that the principal may not do."""
+    """Limit the authorized operations in a DescribeGroups response to those that the principal may do."""
     for group in response.groups:
         group.authorized_operations = masked(
             group.authorized_operations, asking.rights, ResourceType.GROUP, group.group_id
@@ -198,7 +198,7 @@ def mask_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_consumer_groups(response: Any, asking: Asking) -> None:
-    """Refuse groups in a response whose members have a topic that the principal may not describe.
+    """Replace groups in a response by errors if a member has a topic that the principal may not describe.
 
     This is for the responses of ConsumerGroupDescribe and ShareGroupDescribe.
     """
@@ -210,7 +210,7 @@ def mask_consumer_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_streams_groups(response: Any, asking: Asking) -> None:
-    """Refuse groups in StreamsGroupDescribe whose topology has a topic the principal may not describe."""
+    """Replace groups in StreamsGroupDescribe by errors if the principal may not describe their topics."""
     for group in response.groups:
         subtopologies = group.topology.subtopologies if group.topology is not None else ()
         names = _topics_of_subtopologies(subtopologies or ())
@@ -234,7 +234,10 @@ def _topics_of(group: Any) -> set[str]:
 
 
 def hide_groups(response: Any, asking: Asking) -> None:
-    """Hide from ListGroups groups the principal may not describe, unless it has DESCRIBE on the cluster."""
+    """Remove groups that the principal may not describe from a ListGroups response.
+
+    DESCRIBE on the cluster permits all groups.
+    """
     rights = asking.rights
     if not rights.on_cluster(Operation.DESCRIBE):
         response.groups = [

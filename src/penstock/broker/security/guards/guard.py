@@ -1,4 +1,4 @@
-"""Parts that guards share: their signature, and functions that split requests and complete responses."""
+"""Code that all guards share: their signature, and functions to split requests and complete responses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""A dict from error code to the message of a refusal, for responses that have a field for a message."""
+"""A dict from error code to the message of a refusal, for responses with an error message field."""
 
 WITHOUT_MESSAGE = (ApiKey.PRODUCE, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS)
-"""APIs whose responses have a field for a message that Apache Kafka leaves empty in refusals."""
+"""APIs whose responses have an error message field, which Apache Kafka leaves empty in refusals."""
 
 REFUSALS = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -34,13 +34,13 @@ REFUSALS = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""A dict from resource type to the error code of a refusal."""
+"""A dict from resource type to the authorization error code for it, such as TOPIC_AUTHORIZATION_FAILED."""
 
 T = TypeVar("T")
 
 
 class Asking(NamedTuple):
-    """The context of a request that a guard checks: the client's rights, and the handler to call."""
+    """The second argument of a guard: the request's context, the client's rights, and the handler to call."""
 
     key: int
     """The API key of the request."""
@@ -54,14 +54,14 @@ class Asking(NamedTuple):
         return error_response(self.key, self.context.version, request, code, self._message(code))
 
     def refused(self, field: str, items: Iterable[object], code: ErrorCode) -> list[Any]:
-        """Return error entries for the refused `items` of the request, for the response's list `field`."""
+        """Return error entries for the request's refused `items`, for the list `field` of the response."""
         return error_entries(self.key, self.context.version, field, items, code, self._message(code))
 
     def _message(self, code: ErrorCode) -> str | None:
         return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
-        """Call the handler; return its response as changed by `complete`, now or after a wait."""
+        """Call the handler; apply `complete` to its response, at once or when a `Wait` ends."""
         from penstock.broker.interceptors import when_answered
 
         return when_answered(self.proceed(request), complete)
@@ -94,7 +94,7 @@ def with_fields(request: T, **fields: object) -> T:
 
 
 def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """Return the items that are allowed, and those that are not, both in order."""
+    """Return a list of the allowed items and a list of the refused ones, both in the original order."""
     allowed: list[T] = []
     refused: list[T] = []
     for item in items:
@@ -103,7 +103,7 @@ def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
-    """Return the authorized-operations field for `rights`; `operations` is the value from the handler."""
+    """Return the authorized-operations field for `rights`; `operations` is the handler's value."""
     if operations == NOT_ASKED:
         return operations
     return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]

@@ -1,4 +1,4 @@
-"""Rules of authorization as data: rights for a whole request, and for each named resource."""
+"""Guards defined by data: the rights for a whole request, and for each resource that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEVER = 1 << 15
 
 
 class Need(NamedTuple):
-    """A requirement for a whole request: the principal may do at least one of `operations` on a resource."""
+    """A right required for a whole request: the principal may do one of `operations` on the resource."""
 
     resource_type: ResourceType
     operations: tuple[Operation, ...]
@@ -30,7 +30,7 @@ class Need(NamedTuple):
 
 
 class Each(NamedTuple):
-    """A requirement for each resource in a list of the request; refused resources get an error each."""
+    """A right that is required for each resource in a list of the request; each refused one gets an error."""
 
     resource_type: ResourceType
     operation: Operation
@@ -41,7 +41,8 @@ class Each(NamedTuple):
     name: str | None = "name"
     """The field of a list item that has the resource's name; None if the items are the names."""
     ids_since: int = NEVER
-    """The first version whose requests identify topics by id. The guard lets unknown ids pass."""
+    """The first version of the API whose requests have topic ids. The guard passes unknown ids to the
+    handler."""
 
     def may(self, item: Any, asking: Asking) -> bool:
         """Return True if the principal may do the operation on the resource that an item names."""
@@ -53,7 +54,7 @@ class Each(NamedTuple):
 
 
 class Rule:
-    """The guard of an API, defined by data. It is called with a request, like other guards.
+    """A guard of an API that is defined by data: a callable that refuses or passes on requests.
 
     Args:
         needs: rights for the whole request; if one is missing, the request is refused.
@@ -77,7 +78,7 @@ class Rule:
         self._complete = complete
 
     def __call__(self, request: Any, asking: Asking) -> Any:
-        """Refuse the request, or call the handler for the allowed part and add refusals for the rest."""
+        """Refuse the request, or call the handler for its allowed part and add errors for the other."""
         for need in self._needs:
             if not need.is_met(request, asking):
                 return asking.refuse(request, REFUSALS[need.resource_type])
@@ -105,17 +106,17 @@ class Rule:
 
 
 def on_cluster(*operations: Operation) -> Need:
-    """Return the `Need` of at least one of these operations on the cluster."""
+    """Return the requirement (`Need`) of at least one of these operations on the cluster."""
     return Need(ResourceType.CLUSTER, operations)
 
 
 def on_group(operation: Operation) -> Need:
-    """Return the `Need` of an operation on the group in the request's `group_id`."""
+    """Return the requirement (`Need`) of an operation on the group in the request's `group_id`."""
     return Need(ResourceType.GROUP, (operation,), "group_id")
 
 
 def on_transactional_id(operation: Operation) -> Need:
-    """Return the `Need` of an operation on the request's transactional id."""
+    """Return the requirement (`Need`) of an operation on the request's transactional id."""
     return Need(ResourceType.TRANSACTIONAL_ID, (operation,), "transactional_id")
 
 

@@ -45,8 +45,8 @@ OPEN = frozenset(
 )
 """APIs that require no permission.
 
-Client metrics are limited by subscriptions instead. A delegation token belongs to a principal, which the
-handlers of the token APIs check.
+For client metrics, subscriptions limit what clients may push. The handlers of the token APIs check that the
+caller may use a token.
 
 """
 
@@ -152,7 +152,7 @@ GUARDS: dict[int, Guard] = {
 
 
 def refuse_all(request: Any, asking: Asking) -> Any:
-    """Guard an API that is missing in the table: super users may call it, for others close the connection."""
+    """Guard an API that is missing in the table: allow super users; close other clients' connections."""
     if asking.rights.operations(ResourceType.CLUSTER, CLUSTER_NAME) == EVERY_OPERATION:
         return asking.proceed(request)
     raise CloseConnection(f"{asking.rights.principal} asks for an API without a rule of who may")

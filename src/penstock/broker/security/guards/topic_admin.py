@@ -26,8 +26,9 @@ def cluster_operations(operations: int, asking: Asking) -> int:
 def guard_metadata(request: Any, asking: Asking) -> Any:
     """Require DESCRIBE on each topic.
 
-    A topic without this permission is refused if the request names it, even if it does not exist, and
-    otherwise left out. Automatic creation requires CREATE as well, on the cluster or the topic.
+    A topic without this permission is refused if the request names it, even if it does not exist. A request
+    for all topics gets only permitted topics. Automatic creation requires CREATE as well, on the cluster or
+    the topic.
     """
     from penstock.protocol.messages.metadata_response import MetadataResponseTopic
 
@@ -184,7 +185,7 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_cluster(request: Any, asking: Asking) -> Any:
-    """Allow the request to all; without DESCRIBE on the cluster, the authorized operations are empty."""
+    """Allow the request to every client; authorized operations are 0 without DESCRIBE on the cluster."""
 
     def complete(response: Any) -> Any:
         response.cluster_authorized_operations = cluster_operations(

@@ -103,7 +103,7 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
 
 
 def _as_asked(topic: Any) -> Any:
-    """Return a Fetch request entry with a response entry's topic and partitions, to build a refusal of it."""
+    """Convert a Fetch response entry to a request entry, from which an error entry can be built."""
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
     partitions = [FetchPartition(partition=each.partition_index) for each in topic.partitions]

@@ -31,7 +31,7 @@ def guard_init_producer_id(request: Any, asking: Asking) -> Any:
 
 
 def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
-    """Require WRITE on the transactional id and each topic; for versions of brokers, CLUSTER_ACTION.
+    """Require WRITE on the transactional id and each topic; in v4 and later, for brokers, CLUSTER_ACTION.
 
     If one topic is refused, no topic is added.
     """

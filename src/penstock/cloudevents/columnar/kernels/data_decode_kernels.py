@@ -1,7 +1,7 @@
 """Decodes event data that are encoded in an envelope: base64, and strings with escapes.
 
-The decoded size is computed when the envelope is read; the data are decoded when the column is built,
-directly to their final place.
+The decoded size is computed when the envelope is read. The data are decoded when the data column is built,
+directly to their position in the column.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from penstock.cloudevents.columnar.kernels.texts import base64_digit
 from penstock.records.kernels.compiled import Bytes, Int32s, byte_at, int_at, kernel, pointer, put_byte
 
 IN_BASE64, IN_ESCAPES = 2, 4
-"""The bits of a row's flags in `envelopes` for data in base64, and for data in a string with escapes."""
+"""Bits in a row's flags in `envelopes`: its data are base64 text, or a JSON string with escapes."""
 
 
 @kernel
@@ -27,7 +27,7 @@ def decoded_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_decoded(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
-    """Decode base64 text into `size` bytes of the target."""
+    """Decode base64 text, and write the resulting `size` bytes to the target."""
     end = to + size
     while to < end:
         word = base64_digit(byte_at(data, at)) << 18 | base64_digit(byte_at(data, at + 1)) << 12
@@ -44,7 +44,7 @@ def put_decoded(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None
 
 @kernel
 def hex_at(data: Bytes, at: int) -> int:
-    """Return the number that four hexadecimal digits stand for."""
+    """Return the number that the four hexadecimal digits at a position represent."""
     value = 0
     for place in range(at, at + 4):
         byte = byte_at(data, place)
@@ -54,7 +54,7 @@ def hex_at(data: Bytes, at: int) -> int:
 
 @kernel
 def escape_at(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the character of the escape whose letter is at `at`, and the position after the escape.
+    """Decode the JSON escape whose letter is at `at`; return its character, and the position after it.
 
     The character is -1 for half a surrogate pair. The escape must be a valid JSON escape.
     """
@@ -91,7 +91,7 @@ def utf8_size(code: int) -> int:
 
 @kernel
 def unescaped_size(data: Bytes, at: int, end: int) -> int:
-    """Return the size of a string after its escapes are decoded, or -1 if the result is not valid text."""
+    """Return the size in bytes of a JSON string with its escapes decoded, or -1 if it is not valid text."""
     size = 0
     while at < end:
         if byte_at(data, at) != 0x5C:
@@ -107,7 +107,7 @@ def unescaped_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_unescaped(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
-    """Decode the escapes of a string into `size` bytes of the target."""
+    """Decode the escapes of a JSON string, and write the resulting `size` bytes to the target."""
     end = to + size
     while to < end:
         byte = byte_at(data, at)

@@ -86,7 +86,7 @@ REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
 
 @kernel
 def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
-    """Return True if a media type certainly means UTF-8: it has no parameters, or charset=utf-8."""
+    """Return True if a media type has no parameters or charset=utf-8, so that its text is certainly UTF-8."""
     semicolon = at
     while semicolon < end and byte_at(data, semicolon) != 0x3B:
         semicolon += 1
@@ -119,7 +119,7 @@ def is_extension(
     kinds: Int32s,
     count: int,
 ) -> bool:
-    """Return True if the member is certainly a valid extension."""
+    """Return True if a member of a JSON envelope is certainly a valid extension attribute."""
     declared_kind = kind_of(data, name, size, declared, ends, kinds, count)
     if not fits_json_kind(kind, declared_kind) or not is_extension_name(data, name, size):
         return False
@@ -151,7 +151,7 @@ def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, kno
 
 @kernel
 def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) -> tuple[int, int]:
-    """Return size and slot of a member's name if the previous row had the name there, else -1 and 0.
+    """Return a member name's size and slot if the previous row had the name at that index, else -1 and 0.
 
     Producers write their members in the same order, so most names need no lookup.
     """
@@ -167,7 +167,7 @@ def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) 
 
 @kernel
 def remember_name(shape: Int32s, member: int, name: int, size: int, slot: int) -> None:
-    """Store a member's name and its index in the envelope, for comparison with the next row."""
+    """Store the name of an envelope's member number `member`, for comparison with the next row."""
     if member < SHAPE_MEMBERS:
         put_int(shape, member * 3, name)
         put_int(shape, member * 3 + 1, size)
@@ -195,7 +195,7 @@ def read_envelope(
     """Fill in the spans (start and size of each part) of one structured row, in a batch of `rows` rows.
 
     Returns the index of the next free extension entry, or -1 if `from_record` must decide; the microseconds
-    of the time, and if these determine its text; and the flags of the data.
+    of the time, and a state: `TIME_EXACT` if formatting them restores the text; and the flags of the data.
     """
     entry = first_entry
     seen = 0
@@ -294,7 +294,7 @@ def place_data(
 ) -> tuple[int, int, int]:
     """Return the flags of an event's data, and the start and end of the data, decoded if necessary.
 
-    The flags are -1 if `from_record` must decide. Without a media type, `media_end` is 0.
+    The flags are -1 if `from_record` must read the row. `media_end` is 0 for an event without a media type.
     """
     if kind < 0:
         return 0, at, end

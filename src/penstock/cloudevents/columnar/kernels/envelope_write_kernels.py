@@ -56,7 +56,7 @@ FACTS = 4
 
 @kernel
 def skip_unquoted(data: Bytes, at: int, end: int) -> int:
-    """Return the position after 8-byte words of text that need no escapes in a JSON string."""
+    """Skip 8-byte words of text that need no escapes in a JSON string; return the position after them."""
     while at + 8 <= end:
         word = word_at(data, at)
         if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
@@ -158,7 +158,7 @@ def entries_size(
     kinds: Int32s,
     bare: Bytes,
 ) -> int:
-    """Return the size in bytes of all extension members; mark in `bare` those written without quotes."""
+    """Return the bytes of all extensions as JSON members; mark in `bare` those written without quotes."""
     end_at, name_at, value_at = pointer(ends), pointer(name_ends), pointer(value_ends)
     from_names, from_values = pointer(names), pointer(values)
     declared_at, declared_end_at, kind_at = pointer(declared), pointer(declared_ends), pointer(kinds)
@@ -200,7 +200,10 @@ def data_size(choices: Bytes, ends: Int32s, data: Bytes) -> int:
 
 @kernel
 def put_text(target: Bytes, to: int, source: Bytes, at: int, size: int, buffer_size: int) -> int:
-    """Write a text unchanged, and possibly excess bytes after it; return the position after the text."""
+    """Write a text unchanged; return the position after it.
+
+    Excess bytes may be written beyond that position.
+    """
     if at + 32 <= buffer_size and size <= 32:
         copy_sixteen(target, to, source, at)
         copy_sixteen(target, to + 16, source, at + 16)
@@ -224,7 +227,7 @@ def put_entry_member(
     end: int,
     bare: bool,
 ) -> int:
-    """Write the member of one extension; return the position after it."""
+    """Write one extension as a JSON member; return the position after it."""
     put_byte(target, to, COMMA)
     put_byte(target, to + 1, QUOTE)
     copy_short(target, to + 2, names, name, name_end - name)
@@ -243,7 +246,7 @@ def put_entry_member(
 
 @kernel
 def put_data(target: Bytes, to: int, choice: int, source: Bytes, at: int, end: int, buffer_size: int) -> int:
-    """Write `data` or `data_base64`; return the position after it."""
+    """Write the JSON member `data` or `data_base64` of an event; return the position after it."""
     if choice == BASE64:
         copy_sixteen(target, to, pointer(_DATA_BASE64), 0)
         to = put_base64(target, to + 16, source, at, end)
@@ -282,8 +285,8 @@ def write_envelopes(
 ) -> None:
     """Write every valid row: its attributes, extensions and data.
 
-    Every row must have the first column. `texts_of`, `ends_of` and `nulls_of` have the arrays of each column.
-    `facts` has `FACTS` numbers about each column, such as the size of its buffer.
+    The first column must not be null in any row. `texts_of`, `ends_of` and `nulls_of` have the arrays of each
+    column. `facts` has `FACTS` numbers about each column, such as the size of its buffer.
     """
     to_target, from_prefixes, fact_at = pointer(target), pointer(prefixes), pointer(facts)
     end_at, name_at, value_at = pointer(entry_ends), pointer(name_ends), pointer(value_ends)

@@ -136,7 +136,7 @@ def is_extension_name(names: Bytes, at: int, size: int) -> bool:
 def kind_of(
     names: Bytes, at: int, size: int, declared: Bytes, ends: Int32s, kinds: Int32s, count: int
 ) -> int:
-    """Return the number of the declared type of an extension, or UNDECLARED."""
+    """Return the number of an extension's declared type, or UNDECLARED if it has none."""
     for index in range(count):
         start = int_at(ends, index)
         if int_at(ends, index + 1) - start == size and same_bytes(names, at, declared, start, size):

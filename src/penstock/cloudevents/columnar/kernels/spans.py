@@ -44,7 +44,7 @@ IN_HEADERS, IN_VALUES, IN_SIDE = range(3)
 
 @kernel
 def lay_out(sizes: Int32s, ends: Int32s, valid: Bytes) -> int:
-    """Convert sizes (-1: null) to Arrow's offsets and validity bits; return the number of nulls."""
+    """Convert text sizes (-1: null) to Arrow's offsets and validity bits; return the number of nulls."""
     total = 0
     nulls = 0
     for row in range(len(sizes)):
@@ -68,7 +68,7 @@ def gather(
     ends: Int32s,
     target: Bytes,
 ) -> None:
-    """Copy the bytes of every row to the target, one after another."""
+    """Copy the bytes of a column's texts to the target array, one row after another."""
     to_target, start_at, end_at = pointer(target), pointer(starts), pointer(ends)
     from_headers, from_values, from_side = pointer(headers), pointer(values), pointer(side)
     for row in range(len(starts)):
@@ -88,7 +88,7 @@ def gather(
 
 @kernel
 def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
-    """Copy a text that is usually short, word by word, which is faster than a call of memcpy."""
+    """Copy a text, eight bytes at a time up to 64 bytes, which is faster than a call of memcpy."""
     if size > 64:
         copy_bytes(target, to, source, start, size)
     elif size >= 8:

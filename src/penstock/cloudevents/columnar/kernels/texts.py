@@ -59,14 +59,14 @@ TOP_BITS = -0x7F7F7F7F7F7F7F80
 ONES, DELETES = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
 """Words of eight equal bytes: 0x01, and 0x7F (the control character DEL)."""
 KNOWN_TEXTS = 512
-"""The number of entries in a table of texts that were found valid before, since sources and media types
-repeat from row to row."""
+"""The number of entries in a table of texts already found valid. Sources and media types repeat from row to
+row, and are found there without a new check."""
 KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
 
 @kernel
 def class_of(byte: int) -> int:
-    """Return the character classes of an ASCII byte as bits."""
+    """Return the character classes to which an ASCII byte belongs, as bits."""
     return byte_at(pointer(_CLASS), byte)
 
 
@@ -96,7 +96,7 @@ def is_plain(word: int) -> bool:
 
 @kernel
 def has_no(byte_eight_times: int, plain_word: int) -> bool:
-    """Return True if a word of eight ASCII bytes lacks a byte, given as a word with it eight times."""
+    """Return True if none of a word's eight ASCII bytes is the byte of which `byte_eight_times` consists."""
     return ((plain_word ^ byte_eight_times) - ONES) & TOP_BITS == 0
 
 
@@ -149,7 +149,7 @@ def is_string(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
-    """Return the position after the characters of a class that begin at `at`."""
+    """Return the position after all characters of one character class, from the position `at` on."""
     while at < end and class_of(byte_at(data, at)) & bit:
         at += 1
     return at
@@ -157,7 +157,10 @@ def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
 
 @kernel
 def skip_uri_part(data: Bytes, at: int, end: int, bit: int) -> int:
-    """Return the position after characters of a class and percent-encoded bytes, or -1 if malformed."""
+    """Skip characters of a class and percent-encoded bytes; return the position after them.
+
+    Returns -1 if a percent-encoded byte is malformed.
+    """
     while at < end:
         byte = byte_at(data, at)
         if byte == 0x25:  # %
@@ -204,7 +207,7 @@ def skip_authority(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def is_uri(data: Bytes, at: int, end: int, absolute: bool) -> bool:
-    """Return True for a URI-reference (rule T6), or with `absolute` for a URI with a scheme (rule T5)."""
+    """Return True if the bytes are a URI-reference (T6), or with `absolute` a URI with a scheme (T5)."""
     scheme = False
     if at < end and class_of(byte_at(data, at)) & ALPHA:
         colon = skip_class(data, at, end, SCHEME)
@@ -252,7 +255,7 @@ def skip_query(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def is_media_type(data: Bytes, at: int, end: int) -> bool:
-    """Return True for a type and subtype with parameters that are tokens (rule C13)."""
+    """Return True if the bytes are a media type whose parameters are tokens (rule C13)."""
     place = skip_class(data, at, end, TOKEN)
     if place in (at, end) or byte_at(data, place) != 0x2F:
         return False
@@ -320,7 +323,7 @@ def is_json_type(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_integer(data: Bytes, at: int, end: int) -> bool:
-    """Return True for a canonical Integer of at most nine digits (rule T2)."""
+    """Return True if the bytes are a canonical Integer of at most nine digits (rule T2)."""
     if at < end and byte_at(data, at) == 0x2D:
         at += 1
         if at < end and byte_at(data, at) == 0x30:
@@ -333,7 +336,7 @@ def is_integer(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_boolean(data: Bytes, at: int, end: int) -> bool:
-    """Return True for ``true`` or ``false`` (rule T1)."""
+    """Return True if the bytes are ``true`` or ``false`` (rule T1)."""
     if end - at == 4:
         word = (byte_at(data, at) << 24) | (byte_at(data, at + 1) << 16)
         return word | (byte_at(data, at + 2) << 8) | byte_at(data, at + 3) == 0x74727565
@@ -361,7 +364,7 @@ def base64_digit(byte: int) -> int:
 
 @kernel
 def is_base64(data: Bytes, at: int, end: int) -> bool:
-    """Return True for canonical base64 text with its padding (rule T4)."""
+    """Return True if the bytes are canonical base64 text with its padding (rule T4)."""
     if (end - at) % 4:
         return False
     if at == end:
@@ -380,7 +383,7 @@ def is_base64(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def known_place(data: Bytes, at: int, size: int) -> int:
-    """Return a text's index in a table of known texts, computed from its size and its last bytes."""
+    """Return the index of a text in a table of known texts: a hash of its size and last bytes."""
     word = word_at(data, at + size - 8) if size >= 8 else byte_at(data, at + size - 1) if size > 0 else 0
     # Shifted apart, so that the digits of texts that count up do not cancel each other.
     mixed = (
@@ -391,7 +394,7 @@ def known_place(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def is_known(known: Int32s, table: int, data: Bytes, at: int, size: int) -> bool:
-    """Return True if an equal text was found valid before; `known` has a position and size per entry."""
+    """Return True if the table `known` has an equal text, which was found valid before."""
     place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
     return int_at(known, place + 1) == size and same_bytes(data, at, data, int_at(known, place), size)
 

@@ -16,7 +16,7 @@ TIME_ABSENT, TIME_EXACT, TIME_WITH_TEXT, TIME_ONLY_TEXT = range(4)
 
 @kernel
 def number_at(data: Bytes, at: int, size: int) -> int:
-    """Return the number that `size` digits stand for, or -1 if they are not digits."""
+    """Return the number that `size` decimal digits represent, or -1 if a byte is not a digit."""
     value = 0
     for index in range(size):
         digit = byte_at(data, at + index) - 0x30
@@ -28,7 +28,7 @@ def number_at(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def days_since_1970(year: int, month: int, day: int) -> int:
-    """Return the day number of a date after the year 0, or `NO_DAY` if the date does not exist."""
+    """Return the number of days from 1970-01-01 to a date, or `NO_DAY` if the date does not exist."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if month < 1 or month > 12 or day < 1:
         return NO_DAY
@@ -55,10 +55,10 @@ def days_since_1970(year: int, month: int, day: int) -> int:
 
 @kernel
 def read_time(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the microseconds since 1970 of an RFC 3339 timestamp, and whether they determine its text.
+    """Return an RFC 3339 timestamp in microseconds since 1970, and `TIME_EXACT` or `TIME_WITH_TEXT`.
 
-    The first is `NO_TIME` if the text is not a timestamp, or has a rare form: leap seconds, the first and
-    last years.
+    The state is `TIME_EXACT` if formatting the microseconds gives the same text. The microseconds are
+    `NO_TIME` if the text is not a timestamp, or has a rare form: leap seconds, the first and last years.
     """
     size = end - at
     if size < 20:

@@ -195,7 +195,7 @@ def judge_data(
     text_data: bool,
     choices: Bytes,
 ) -> None:
-    """Choose the form in which each row's data are written to its JSON envelope (rules D15, D16)."""
+    """Choose how each row's data go into JSON: unchanged, as a string, or as base64 (rules D15, D16)."""
     data, types, end_at, type_at = pointer(all_data), pointer(all_types), pointer(ends), pointer(type_ends)
     known_at, known_size, is_json = 0, -1, False
     for row in range(len(choices)):

@@ -67,7 +67,7 @@ def prepare(target: LakeTarget, topic: str, schema: pa.Schema) -> None:
 
 
 def unread(target: LakeTarget, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """Return the parts of `ranges` whose records the table does not have yet.
+    """Return the parts of the offset ranges `ranges` whose records the table does not have yet.
 
     All ranges are of one topic.
 

@@ -52,7 +52,7 @@ OF_DIRECTORIES = (
     "landing.table",
     "landing.catalog",
 )
-"""Options that apply only to a table in a directory; a lake table's URL determines its format and catalog."""
+"""Options for tables in directories only: the URL of a lake table determines its format and catalog."""
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 FILE_BYTES = 128 << 20
@@ -83,7 +83,7 @@ class LandingOptions:
 
 
 def lands(options: Mapping[str, str]) -> bool:
-    """Return True if the options make a query land records: at least one begins with ``landing``."""
+    """Return True if the query stores its records as files: an option begins with ``landing``."""
     return any(map(_is_ours, options))
 
 
@@ -281,7 +281,7 @@ def _directory(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a comma-separated list; not at commas in parentheses: ``bucket(4, key)``."""
+    """Split a comma-separated list into names, except at commas in parentheses, as in ``bucket(4, key)``."""
     return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 

@@ -62,7 +62,7 @@ class LandingPlan:
         return found
 
     def check(self) -> None:
-        """Check on the driver that the rows fit an existing table, and that its library is installed.
+        """Check on the driver that the rows fit the table, if it exists, and that its library is installed.
 
         A table of the lake is created if it is missing.
 
@@ -121,7 +121,7 @@ def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumn
 
 
 class LandingWork:
-    """The work of tasks that land: write files, and return their names. Makes its plan on first use."""
+    """The `TaskWork` of a landing query: its tasks write files, and return rows with the files' names."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._given = dict(given)
@@ -221,7 +221,7 @@ def _land_in_lake(
 
 
 def _place() -> tuple[str | None, int, int]:
-    """Return the current task's (query id, micro-batch id, partition); (None, 0, partition) in a batch."""
+    """Return (query id, micro-batch id, partition) of the task; (None, 0, partition) in a batch query."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -35,7 +35,7 @@ ranges read; `entry` is JSON for the sink.
 
 @dataclass(frozen=True, slots=True)
 class TaskEntries:
-    """The combined rows of some tasks: query and layout, files written, offset ranges and topic ids read."""
+    """The combined contents of the rows of some landing tasks: files written, and offset ranges read."""
 
     writer: str | None
     layout: TableLayout | None
@@ -43,10 +43,10 @@ class TaskEntries:
     ranges: tuple[OffsetRange, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     handed: tuple[str, ...] = ()
-    """Descriptions of files of a lake table, as `HandedFile.text` has them."""
+    """Descriptions of the files written for a lake table, in the text form of `HandedFile.text`."""
 
     def with_entry(self, text: str) -> TaskEntries:
-        """Return these entries with those of one more row. Raises ConfigError if it is not a landing row."""
+        """Return these entries with the content of one more row. Raises ConfigError for a malformed row."""
         try:
             found: dict[str, Any] = json.loads(text)
             files = tuple(LandedFile.from_object(each) for each in found.get("files", []))

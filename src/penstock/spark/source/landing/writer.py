@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from penstock.spark.source.landing.lake_tables import LakeTarget
 
 BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversion")
-"""Options, in lower case, that the sink accepts although they are not options of landing."""
+"""Options, in lower case, that the landing sink accepts although their names lack the prefix ``landing``."""
 
 
 @dataclass
 class Landed(WriterCommitMessage):
-    """The message of one task to the driver: the files and ranges in its rows."""
+    """The commit message of one task to the driver: the files and offset ranges in the task's rows."""
 
     entries: TaskEntries
 
@@ -141,7 +141,7 @@ def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
 
 
 def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
-    """Combine the entries of all tasks of a job. Raises ConfigError if they belong to several queries."""
+    """Combine the `TaskEntries` of all tasks of a job. Raises ConfigError if several queries wrote them."""
     found = [
         each.entries for each in messages if isinstance(each, Landed) and each.entries.layout is not None
     ]
@@ -164,7 +164,7 @@ def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
 
 
 def commit_in_lake(target: LakeTarget, job: str, entries: TaskEntries) -> Written | None:
-    """Commit the files of a job to a lake table; return None if there is nothing new.
+    """Commit the files of a job to a lake table; return None if the table already has the job's offsets.
 
     Raises:
         ConfigError: the table does not fit the offsets and topics that were read.

@@ -146,7 +146,7 @@ def _placed(column: str, value: Value) -> object:
 
 
 def columns_of(condition: Condition) -> frozenset[str]:
-    """Return the columns that a condition uses."""
+    """Return the names of the columns that a condition uses."""
     match condition:
         case Constant():
             return frozenset()
@@ -159,7 +159,7 @@ def columns_of(condition: Condition) -> frozenset[str]:
 
 
 def mask(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
-    """Return true, false or null for each row of a batch that has the condition's columns."""
+    """Return a boolean column with the condition's result for each row: true, false or null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 TEXT_MAX = 100_000
-"""The greatest length of a condition in characters: two thousand comparisons, or ten thousand offsets in a
-list."""
+"""The greatest length of a condition in characters: enough for two thousand comparisons, or a list of ten
+thousand offsets."""
 
 DEPTH_MAX = 200
 """The deepest nesting of conditions, which also limits the number of conditions that ``and`` and ``or`` join.
@@ -122,7 +122,7 @@ class _Reading:
         return self._compared(*self._sides(node, operator))
 
     def _sides(self, node: Expr, operator: str) -> tuple[str, str, Expr]:
-        """Return (column, operator, literal) of a comparison; mirrored if the literal comes first."""
+        """Return (column, operator, literal) of a comparison; a literal on the left mirrors the operator."""
         left, right = _bare(node.this), _bare(node.expression)
         if _is_column(left):
             return self._column(left), operator, right
@@ -236,7 +236,7 @@ def _is_literal(node: Expr) -> bool:
 
 
 def _extras(node: Expr, *known: str) -> list[str]:
-    """Return the names of a node's arguments that are set and not in `known`."""
+    """Return the names of a node's arguments that are set and not in `known`, hence not supported."""
     return [name for name, value in node.args.items() if value and name not in known]
 
 

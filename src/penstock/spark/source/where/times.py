@@ -37,7 +37,7 @@ class Moment(NamedTuple):
 
 
 def moment(text: str) -> Moment:
-    """Return the `Moment` that a text means.
+    """Parse text as a time, and return the `Moment`.
 
     Raises:
         ConfigError: the text has another form, or there is no such time or zone.
