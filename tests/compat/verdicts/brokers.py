@@ -1,7 +1,8 @@
-"""Brokers for tests of Apache Kafka that run in a JVM: a line of JSON on a socket asks, a line answers.
+"""Run Penstock brokers for Apache Kafka's own tests in a JVM, which sends JSON requests over a socket.
 
-Run by `judging` as a process: prints its port, serves one connection, and ends with it. One test is served
-at a time. Its brokers have the ids, ports and settings that Apache Kafka's harness would give to its own.
+Each request and each answer is a line. `judging` runs this module as a process: it prints its port, serves
+one connection, and ends with it. It serves one test at a time. The test's brokers have the ids, ports and
+settings that Apache Kafka's test harness would give to its own brokers.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pytest
 
 from compat.kerberos import Realm
 from compat.peers import kerberos_library
+from compat.verdicts.judging import release
 from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.cluster import Cluster
@@ -39,7 +41,7 @@ from penstock.errors import PenstockError
 from penstock.security.sasl_server import LoginOutcome
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
-"""Switches for features under development, which a broker that users run does not have."""
+"""Settings of Kafka's test harness for features under development; Penstock's brokers do not get them."""
 
 PLUGINS = {
     "alter.config.policy.class.name": "",
@@ -50,7 +52,9 @@ PLUGINS = {
     "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
     "principal.builder.class": "org.apache.kafka.common.security.authenticator.",
 }
-"""Settings that name Java classes, and what begins the names of those that a broker has of its own."""
+"""Settings that name Java classes, with the prefix of the class names that Penstock implements.
+
+An empty prefix means that Penstock implements none."""
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -59,18 +63,18 @@ PLAIN_LOGIN = (
     'username="plain-admin" password="plain-admin-secret" '
     'user_plain-admin="plain-admin-secret" user_plain-user1="plain-user1-secret";'
 )
-"""The users that the harness gives to brokers with SASL, and its clients log in with."""
+"""The JAAS configuration with the users of brokers and clients in Kafka's test harness."""
 
 
 class Lacking(Exception):
-    """What a test asks for, and brokers outside its JVM cannot have: it is not judged."""
+    """A test needs a feature that brokers outside its JVM cannot have, so the test is skipped."""
 
 
 OF_CONTROLLERS = ("controller.", "log.dir", "metadata.log.dir", "process.roles", "initial.broker.")
-"""What begins the names of settings for controllers, and for directories, which brokers get elsewhere."""
+"""Prefixes of settings that are not passed on: for controllers, and for directories set elsewhere."""
 
 Builder = Callable[[str, Principal], Principal]
-"""A principal builder: it is given the name of a listener and the principal that a client has shown."""
+"""A principal builder: a function from a listener's name and a client's principal to a principal."""
 
 
 def by_listener(**principals: Principal) -> Builder:
@@ -80,8 +84,8 @@ def by_listener(**principals: Principal) -> Builder:
 def by_certificate(names: dict[str, str], rest: str | None) -> Builder:
     """Return a builder for DNs such as ``O=A server,CN=localhost``.
 
-    `names` are those of principals by the common name, or by the organization behind `A`. `rest` is the name
-    of all others; None leaves them the DN.
+    `names` is a dict from a common name, or from the organization after `A`, to a principal's name. `rest` is
+    the name of all other principals; with None they keep their DN.
     """
 
     def build(_: str, shown: Principal) -> Principal:
@@ -95,13 +99,13 @@ def by_certificate(names: dict[str, str], rest: str | None) -> Builder:
 
 
 def by_user(_: str, shown: Principal) -> Principal:
-    """Return the two users of the tests with PLAIN by other names, and strangers as anonymous."""
+    """Return the harness's PLAIN users under their names without ``plain-``, and all others as anonymous."""
     name = {"plain-admin": "admin", "plain-user": "user"}.get(shown.name)
     return ANONYMOUS if name is None else Principal("User", name)
 
 
 def by_group(listener: str, shown: Principal) -> Principal:
-    """Return a user as a group: the tests' user has another name as one."""
+    """Return a user's principal as a group; the user ``scram-user`` becomes the group ``testGroup``."""
     if shown == ANONYMOUS:
         return shown
     return Principal("Group", "testGroup" if shown.name == "scram-user" else shown.name)
@@ -126,10 +130,12 @@ OWN_BUILDERS = {
         {"server": "server", "super-user": "server"}, None
     ),
 }
-"""What stands in for the principal builders of tests, by the names of their classes."""
+"""Replacements for the principal builders of Kafka's tests, keyed by their class names."""
 
 OWN_AUTHORIZERS = {"kafka.api.SslAdminIntegrationTest$TestableStandardAuthorizer"}
-"""Authorizers of tests that decide as Kafka's own: they only wait, or note who asks."""
+"""Authorizer classes of Kafka's tests that decide like Kafka's own authorizer.
+
+They only add delays or record requests, so Penstock's authorizer replaces them."""
 
 OWN_LOGINS = {
     "kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestServerCallbackHandler": (
@@ -138,10 +144,12 @@ OWN_LOGINS = {
         'user_plain-user="user1-password" user_plain-user2="plain-user2-secret";'
     )
 }
-"""The users that callback handlers of tests know, as JAAS, by the names of the handlers' classes."""
+"""JAAS configurations that replace callback handlers of Kafka's tests, keyed by their class names."""
 
 OF_NO_USE = {"kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestClientCallbackHandler"}
-"""What Kafka's brokers log in with among themselves. Those here have a listener of their own for it."""
+"""Callback handlers for logins between Kafka's brokers.
+
+They are ignored, since Penstock's brokers use a listener of their own for that."""
 
 LOGIN_METRICS = {
     (LoginOutcome.SUCCESSFUL, False): "successful-authentication-total",
@@ -151,14 +159,18 @@ LOGIN_METRICS = {
     (LoginOutcome.EXPIRED, False): "expired-connections-killed-count",
     (LoginOutcome.EXPIRED, True): "expired-connections-killed-count",
 }
-"""Kafka's metrics of logins, by outcome and by whether the client had logged in before."""
+"""A dict from a login's outcome, and True for a reauthentication, to Kafka's metric of such logins."""
 
 SUPERUSER = Principal("User", "verdicts")
-"""Who asks on the listener that the brokers of tests have beside their own."""
+"""The super user of the extra listener, over which this module sends requests to the brokers."""
+
+
+RELEASE = release().rpartition(".")[0]
+"""The release of Kafka whose tests these are: later releases answer a few of their requests differently."""
 
 
 class Known(Session):
-    """A session whose principal the builders of a test make."""
+    """A broker session whose principal comes from the principal builders of the running test."""
 
     builders: ClassVar[list[Builder]] = []
     _shown = ANONYMOUS
@@ -176,7 +188,7 @@ class Known(Session):
 
 
 def replace_classes(texts: dict[str, str]) -> None:
-    """Replace settings that name classes of tests by what stands in for these."""
+    """Replace settings that name Java classes of Kafka's tests with the equivalents in this module."""
     for name, text in list(texts.items()):
         if text in OWN_BUILDERS:
             if OWN_BUILDERS[text] not in Known.builders:
@@ -192,18 +204,22 @@ def replace_classes(texts: dict[str, str]) -> None:
 
 
 STOP_S = 0.2
-"""Seconds between the end of a cluster and the answer to its test. Tests look then for threads that their
-clients have left, which end while Apache Kafka's brokers stop.
+"""Seconds to wait after stopping a cluster, before the test gets its answer.
+
+The test then checks that its clients left no threads. With Apache Kafka such threads end while the brokers
+stop.
 """
 
 RESTART_S = 0.5
-"""Seconds between the start of a stopped broker and the answer to its test. A broker of Apache Kafka opens
-its port that long before it is ready: clients have connected again by then, and tests count on it.
+"""Seconds to wait after restarting a broker, before the test gets its answer.
+
+Apache Kafka opens a broker's port about that long before the broker is ready. Tests rely on clients having
+reconnected by then.
 """
 
 
 class Brokers:
-    """A cluster of a test: one broker, or several, whose ids begin at 0."""
+    """The Penstock brokers of one test: one broker, or a cluster with ids from 0."""
 
     def __init__(self, wanted: dict[str, Any], directory: Path) -> None:
         self.count: int = wanted["brokers"]
@@ -224,7 +240,7 @@ class Brokers:
             if "log.dirs" not in settings:
                 names = [str(directory / f"disk{number}") for number in range(wanted["disks"])]
                 settings["log.dirs"] = ",".join(names)
-            self._served = Broker(host="localhost", port=self.ports[0], config=settings)
+            self._served = Broker(host="localhost", port=self.ports[0], config=settings, as_version=RELEASE)
         else:
             self._served = Cluster(
                 self.count,
@@ -232,6 +248,7 @@ class Brokers:
                 "localhost",
                 self.ports,
                 config=settings,
+                as_version=RELEASE,
             )
             for place, node in enumerate(self._served._nodes.values()):
                 texts = own.get(node.id, {})
@@ -241,7 +258,7 @@ class Brokers:
         self._served.start()
 
     def _whole(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        """Give brokers the listeners that they ask for, and one more."""
+        """Return the brokers' settings with the listeners that the test specifies and an extra listener."""
         own = {}
         Known.builders = []
         for node, texts in wanted["own"].items():
@@ -308,7 +325,7 @@ class Brokers:
         self._served.close()
 
     def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
-        """Return what a broker has of a partition; nothing where it has no replica of it."""
+        """Return the offsets and leadership of a broker's replica; an empty dict if it has no replica."""
         served = self._served
         if isinstance(served, Cluster):
             return served._call(lambda: self._partition(served._nodes[node].server, topic, index))
@@ -317,7 +334,7 @@ class Brokers:
         return served._call(lambda server: self._partition(server, topic, index))
 
     def _partition(self, server: Server | None, topic: str, index: int) -> dict[str, Any]:
-        """Look at a partition in the thread of its broker, which may be opening the log."""
+        """Read a partition's state in the broker's own thread, since the broker may be opening the log."""
         known = None if server is None else server.node.cluster.topics.get(topic)
         if known is None or index >= len(known.partitions):
             return {}
@@ -329,7 +346,7 @@ class Brokers:
         return ends | {"leads": found.leads, "epoch": found.leader_epoch}
 
     def changes(self, node: int) -> dict[str, str]:
-        """Return the settings of a broker that clients have changed; nothing of one that has stopped."""
+        """Return the broker settings that clients changed dynamically; none if the broker is stopped."""
         server = self._server(node)
         if server is None:
             return {}
@@ -337,7 +354,7 @@ class Brokers:
         return {**changed.get(ALL_BROKERS, {}), **changed.get(str(node), {})}
 
     def counts(self, node: int) -> dict[str, int]:
-        """Return the counts of logins at a broker, by the names of Kafka's metrics."""
+        """Return the numbers of logins at a broker, keyed by the names of Kafka's metrics."""
         found = dict.fromkeys(LOGIN_METRICS.values(), 0)
         server = self._server(node)
         for security in () if server is None else server.securities.values():
@@ -355,7 +372,7 @@ class Brokers:
         return served.server if isinstance(served, Broker) else served._nodes[node].server
 
     def move(self, ask: str, node: int) -> None:
-        """Stop a broker in order, or start it again."""
+        """Stop a broker cleanly, or start it again."""
         served = self._served
         if ask == "stop broker":
             _ = served.close() if isinstance(served, Broker) else served.stop(node)
@@ -365,14 +382,16 @@ class Brokers:
 
 
 class Kerberos:
-    """The Kerberos server of a test. Its files have the same names in every test: libraries keep them."""
+    """The KDC of a test.
+
+    Its files have the same names in every test, since libraries cache the names."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._realm: Realm | None = None
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Start or stop the server, or give it principals; return where it is found."""
+        """Start or stop the KDC, or add principals to it; return the location of its files."""
         try:
             kerberos_library()
         except (pytest.skip.Exception, pytest.fail.Exception) as error:  # a program of Kerberos is missing
@@ -401,7 +420,7 @@ class Kerberos:
 def answer(
     question: dict[str, Any], running: dict[int, Brokers], kerberos: Kerberos, directory: Path
 ) -> dict[str, Any]:
-    """Do what is asked to a cluster, or to all of them, or to Kerberos; return the answer."""
+    """Execute a JSON request for one cluster, for all clusters, or for Kerberos; return the answer."""
     ask = question["ask"]
     if ask.endswith("kerberos"):
         return kerberos.answer(question)
@@ -437,7 +456,7 @@ def answer(
 
 
 def serve(asking: socket.socket, directory: Path) -> None:
-    """Answer every line until the connection ends."""
+    """Answer each request line of a connection until the connection ends."""
     running: dict[int, Brokers] = {}
     kerberos = Kerberos(directory / "kerberos")
     with asking.makefile("rw", encoding="utf-8") as lines:

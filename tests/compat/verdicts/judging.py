@@ -1,8 +1,8 @@
-"""Runs test classes of Apache Kafka from the jars on Maven, against Penstock; yields verdicts.
+"""Run test classes of Apache Kafka, from the jars on Maven, against Penstock, and yield their verdicts.
 
-`java/kafka-own` has stand-ins for five classes of Kafka's harness. They go before it on the class path, and
-ask `brokers` for what the harness would have started in its own JVM. A sixth saves Connect a scan of all
-classes.
+`java/kafka-own` has replacements for five classes of Kafka's test harness. They precede the originals on the
+class path. Instead of starting brokers in their own JVM, they request Penstock brokers from the `brokers`
+process. A sixth replacement saves Connect a scan of all classes.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ from compat.peers import CACHE, HERE, JAVA_OPTIONS, maven_classpath, need
 
 SOURCES = HERE / "java" / "kafka-own"
 SILENCE_S = 600
-"""After so long without a line the JVM and its brokers are taken for hung, and ended."""
+"""Seconds without an output line after which the JVM and its brokers are considered hung and killed."""
 
 WHOLE_CLASS = "(class)"
-"""What a verdict has in place of a method where the JVM has ended."""
+"""The text that a verdict has instead of a method name if the JVM ended during the class."""
 
 OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
 EMBEDDED = (b"EmbeddedKafkaCluster", b"EmbeddedConnect", b"MirrorConnectorsIntegrationBaseTest")
-"""What the tests of Streams, of Connect and of MirrorMaker begin with."""
+"""Names in the class files of Streams, Connect and MirrorMaker tests that start embedded clusters."""
 
 PLUGINS = "test-plugins/"
-"""Where the jar of Connect's tests has the sources of plugins."""
+"""The directory in the jar of Connect's tests that contains the sources of test plugins."""
 
 OF_CORE = "kafka/"
 HARNESS = "kafka/server/QuorumTestHarness"
 IN_THE_JVM = b"KafkaClusterTestKit"
 MARKS = (b"Lorg/junit/jupiter/api/Test;", b"Lorg/junit/jupiter/params/ParameterizedTest;")
-"""The annotations of a test. A class that has none, and inherits none, has only what others use."""
+"""The annotations of test methods, as in class files.
+
+A class that neither has nor inherits them only contains helpers."""
 
 _IS_TEST = re.compile(r"(.*/)?(?!Abstract)[^/$]*Test\.class")
 
 
 class Verdict(NamedTuple):
-    """One run of a test: PASS, FAIL, or SKIP where it could not be judged."""
+    """The result of one run of a test: PASS, FAIL, or SKIP if it could not be run against Penstock."""
 
     verdict: str
     test_class: str
@@ -64,7 +66,7 @@ def release() -> str:
 
 
 def judged_classes() -> list[str]:
-    """Return the full names of all classes in the jars whose brokers are one of the stand-ins."""
+    """Return the full names of the test classes whose brokers come from a replaced harness class."""
     judged: list[str] = []
     parents: dict[str, str] = {}
     of_core: list[str] = []
@@ -101,7 +103,7 @@ def _is_judged(code: bytes) -> bool:
 
 
 def _line(name: str, parents: dict[str, str]) -> list[str]:
-    """Return the classes that a class extends, as far as they are known."""
+    """Return the superclasses of a class, as far as they are known, nearest first."""
     found = []
     while name in parents:
         name = parents[name]
@@ -110,7 +112,7 @@ def _line(name: str, parents: dict[str, str]) -> list[str]:
 
 
 def parent_of(code: bytes) -> tuple[str, bool]:
-    """Return the name of the class that a class extends, and whether it is abstract."""
+    """Return the name of a class file's superclass, and True if the class is abstract."""
     (count,) = struct.unpack_from(">H", code, 8)
     texts: dict[int, str] = {}
     classes: dict[int, int] = {}
@@ -148,11 +150,11 @@ _SIZES = {
     19: 3,
     20: 3,
 }
-"""The bytes of each kind of constant of a class file, but for texts."""
+"""A dict from the tag of a class file constant to its size in bytes, except for UTF-8 texts."""
 
 
 def compiled() -> str:
-    """Return the class path with the stand-ins, compiled if need be."""
+    """Return the class path with the replaced harness classes, which are compiled if necessary."""
     classpath = maven_classpath("kafka-own")
     sources = sorted(SOURCES.rglob("*.java"))
     newest = max(each.stat().st_mtime_ns for each in sources)
@@ -163,7 +165,7 @@ def compiled() -> str:
 
 
 def _unpacked_plugins(classpath: str) -> Path:
-    """Return a directory with the plugins that tests of Connect compile: they read files, not jars."""
+    """Return a directory with the plugin sources that Connect's tests compile: they cannot read jars."""
     target = CACHE / f"kafka-own-plugins-{release()}"
     jar = next(each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each))
 
@@ -176,7 +178,7 @@ def _unpacked_plugins(classpath: str) -> Path:
 
 
 def _made_once(target: Path, make: Callable[[Path], object]) -> None:
-    """Have `make` fill a directory that becomes `target` once it is whole, unless `target` exists."""
+    """Let `make` fill a temporary directory and rename it to `target`, unless `target` exists."""
     if target.exists():
         return
     part = target.with_suffix(f".{os.getpid()}")
@@ -195,9 +197,9 @@ def judge(
 ) -> Iterator[list[Verdict]]:
     """Run classes, or some of their methods, and yield the verdicts of each once it has ended.
 
-    `patience_s` is what a run of a test may take, in seconds; `jobs` the number of JVMs at a time. One
-    thread for each calls `tell` with the verdicts as they come. What the tests that failed and the brokers
-    have to say goes to `log`.
+    `patience_s` is the number of seconds that one run of a test may take, and `jobs` the number of JVMs at a
+    time. A thread for each JVM calls `tell` with each verdict as it arrives. The output of failed tests and
+    of the brokers is appended to `log`.
     """
     classpath = compiled()
     left = deque(work)
@@ -233,7 +235,7 @@ def _run_pair(
     tell: Callable[[Verdict], object],
     ended: Callable[[list[Verdict]], None],
 ) -> None:
-    """Run classes in one JVM with one process of brokers, until none is left or the JVM has ended."""
+    """Run classes in one JVM, with one process for brokers, until no class is left or the JVM ends."""
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(log.open("ab")) if log is not None else subprocess.DEVNULL
         paths = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -289,7 +291,9 @@ def _run_pair(
 
 
 def _read_class(jvm: subprocess.Popen[str], name: str) -> Iterator[Verdict]:
-    """Yield the verdicts of a class as the JVM prints them, and one of WHOLE_CLASS if the JVM ends."""
+    """Yield the verdicts of a class as the JVM prints them.
+
+    If the JVM ends early, the last verdict is a FAIL of WHOLE_CLASS."""
     assert jvm.stdout is not None
     while True:
         watch = threading.Timer(SILENCE_S, jvm.kill)

@@ -1,4 +1,4 @@
-"""The verdicts that were reached, their reasons, the allow list, and the page that is written from them."""
+"""Files with the verdicts of Apache Kafka's tests: results, reasons, allow list, and the generated page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = "class\ttest\tpassed\tfailed\tnot judged\tms\tsaid"
 
 @dataclass
 class Result:
-    """What the runs of one test came to; a test may run for several kinds of cluster."""
+    """The counted runs of one test; a test may run on several kinds of cluster."""
 
     test_class: str
     test: str
@@ -34,16 +34,16 @@ class Result:
 
     @property
     def name(self) -> str:
-        """``Class.test``, without the package."""
+        """The test's class without its package, and its method: ``Class.test``."""
         return f"{self.test_class.rpartition('.')[2]}.{self.test}"
 
     @property
     def verdict(self) -> str:
-        """Return what all runs come to: one that fails counts more than one that passes."""
+        """The verdict of all runs: one failed run makes the test fail."""
         return "fails" if self.failed else "passes" if self.passed else "not judged"
 
     def take(self, verdict: Verdict) -> None:
-        """Count one run."""
+        """Add one run to the counts."""
         self.passed += verdict.verdict == "PASS"
         self.failed += verdict.verdict == "FAIL"
         self.skipped += verdict.verdict == "SKIP"
@@ -53,7 +53,7 @@ class Result:
 
 
 def counted(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], Result]:
-    """Return the results by class and test."""
+    """Return the counted results of runs, keyed by class and test."""
     found: dict[tuple[str, str], Result] = {}
     for each in verdicts:
         key = each.test_class, each.method
@@ -62,7 +62,7 @@ def counted(verdicts: Iterable[Verdict]) -> dict[tuple[str, str], Result]:
 
 
 def results() -> dict[tuple[str, str], Result]:
-    """Return what is in the file of results."""
+    """Return the results stored in the results file, keyed by class and test."""
     found = {}
     for line in RESULTS.read_text(encoding="utf-8").splitlines()[1:]:
         name, test, passed, failed, skipped, ms, said = line.split("\t")
@@ -71,7 +71,7 @@ def results() -> dict[tuple[str, str], Result]:
 
 
 def save(found: dict[tuple[str, str], Result]) -> None:
-    """Write the file of results, in the order of the names."""
+    """Write the results file, sorted by class and test."""
     rows = [
         "\t".join(map(str, (*key, each.passed, each.failed, each.skipped, each.ms, each.said)))
         for key, each in sorted(found.items())
@@ -80,7 +80,7 @@ def save(found: dict[tuple[str, str], Result]) -> None:
 
 
 def reasons() -> dict[str, str]:
-    """Return the reason of each test, or class, that `reasons.md` has: headings, and lists."""
+    """Return the reasons in `reasons.md` (its headings), keyed by the tests or classes listed below them."""
     found: dict[str, str] = {}
     reason = ""
     for line in REASONS.read_text(encoding="utf-8").splitlines():
@@ -95,7 +95,7 @@ def reasons() -> dict[str, str]:
 
 
 def reason_of(result: Result, known: dict[str, str]) -> str | None:
-    """Return why a test fails or is not judged; None where nobody has said."""
+    """Return the reason for which a test fails or is not run; None if there is no recorded reason."""
     listed = known.get(result.name) or known.get(result.test_class.rpartition(".")[2])
     if listed is not None or result.failed:
         return listed
@@ -103,20 +103,20 @@ def reason_of(result: Result, known: dict[str, str]) -> str | None:
 
 
 def passing() -> set[str]:
-    """Return the tests that have passed, and have to: the allow list."""
+    """Return the names of the tests that have passed before and must pass: the allow list."""
     lines = PASSING.read_text(encoding="utf-8").splitlines()
     return {line for line in lines if line and not line.startswith("#")}
 
 
 def quick_third() -> list[str]:
-    """Return that third of the allow list that takes the least time, by the results; quickest first."""
+    """Return the third of the allow list with the shortest recorded times, the quickest first."""
     ms = {each.name: each.ms for each in results().values()}
     names = sorted(passing(), key=lambda name: (ms[name], name))
     return names[: len(names) // 3]
 
 
 def save_passing(names: Iterable[str]) -> None:
-    """Write the allow list; what is on it stays."""
+    """Add tests to the allow list; tests are never removed from it."""
     head = "# Tests of Apache Kafka that pass. `make verdicts` adds to it; nothing is taken away."
     PASSING.write_text("\n".join([head, *sorted(passing() | set(names))]) + "\n", encoding="utf-8")
 
@@ -127,12 +127,12 @@ def classes() -> list[str]:
 
 
 def save_classes(names: Iterable[str]) -> None:
-    """Write down which classes can be run: the page says which of them never were."""
+    """Record the classes that can be run, so that the page can list those that never ran."""
     CLASSES.write_text("\n".join(names) + "\n", encoding="utf-8")
 
 
 def never_run(found: dict[tuple[str, str], Result], names: Iterable[str]) -> list[str]:
-    """Return those classes of which there is no result, in the order of `names`."""
+    """Return the classes in `names` that have no result, in the order of `names`."""
     ran = {name for name, _ in found}
     return [each for each in names if each not in ran]
 
@@ -152,8 +152,8 @@ def page(
         "",
         f"`make verdicts` runs the integration tests of Apache Kafka {release}, from the jars that Kafka",
         "publishes, against Penstock, and writes this page. Stand-ins for five classes of Kafka's harness",
-        "start Penstock's brokers for each test; one more has Connect find plugins by their manifests alone,",
-        "without a scan of all classes by each worker.",
+        "start Penstock's brokers for each test, with `--as-version` of that release; one more has Connect",
+        "find plugins by their manifests alone, without a scan of all classes by each worker.",
         "",
         f"Of {len(ordered)} tests in {len(classes)} classes, **{tests[0]} pass**, {tests[1]} fail, and",
         f"{tests[2]} cannot be judged from outside Kafka's JVM. A test may run for several kinds of cluster:",

@@ -1,11 +1,11 @@
-"""Apache Kafka's own integration tests against Penstock: results, allow list and page.
+"""Run Apache Kafka's own integration tests against Penstock, and update results, allow list and page.
 
     make verdicts ARGS="[--jobs 2] [--patience 180] [--log FILE] [--failed|--unrun] [PATTERN ...]"
 
-Runs all classes, or those in whose names a pattern is found; `--failed` those that have not passed as a
-whole, `--unrun` those of which there is no result. Prints a line for each run of a test. As each
-class ends, its results replace those that there were, what passes is added to the allow list, and
-docs/reference/verdicts.md is written. Ends with 1 where a test of the allow list did not pass.
+Without PATTERNs all classes run, else those whose names contain a pattern. `--failed` selects classes with a
+test that has not passed, `--unrun` classes without a result. The program prints a line for each run of a
+test. When a class ends, its results replace the former ones, its passed tests are added to the allow list,
+and docs/reference/verdicts.md is written. The exit code is 1 if a test in the allow list did not pass.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def tell(verdict: judging.Verdict) -> None:
 
 
 def _save(new: dict[tuple[str, str], verdicts.Result], every: Sequence[str]) -> None:
-    """Replace the results of the classes that `new` has, add to the allow list, and write the page."""
+    """Store the new results of the classes in `new`, extend the allow list, and write the page."""
     ran = {name for name, _ in new}
     kept = {key: each for key, each in verdicts.results().items() if key[0] not in ran}
     verdicts.save(kept | new)
