@@ -1,4 +1,4 @@
-"""Records, good and bad, for tests that compare the two ways through them."""
+"""Valid and invalid records for tests that compare decoding single events with decoding batches."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def valid_members() -> list[tuple[str, str]]:
 
 
 def random_parts(rng: random.Random) -> Parts:
-    """A record that may be anything, and is a valid event often enough."""
+    """Return a random record, which is often a valid event."""
     if rng.random() < 0.45:
         return random_structured(rng)
     headers: list[tuple[str, bytes | None]] = []
@@ -147,7 +147,7 @@ def batch_of(records: list[Parts]) -> pa.RecordBatch:
 
 
 def row_of(outcome: Event | NotAnEvent | InvalidEvent) -> dict[str, object]:
-    """What `decode_events` must say of a record of which `from_record` says `outcome`."""
+    """Return the row of `decode_events` that corresponds to an outcome of `from_record`."""
     if not isinstance(outcome, Event):
         kind = "not an event" if isinstance(outcome, NotAnEvent) else "invalid event"
         return {"error": str(outcome), "outcome": kind, "rule": outcome.rule}
@@ -239,12 +239,12 @@ def parts_of(record):
 
 
 def case_name(case):
-    """Return the name of a vector."""
+    """Return the name of a test vector."""
     return case["name"]
 
 
 def described(outcome):
-    """An outcome as the vectors describe it."""
+    """Return an outcome in the form in which the test vectors describe it."""
     if isinstance(outcome, NotAnEvent):
         return {"outcome": "not an event"}
     if isinstance(outcome, InvalidEvent):

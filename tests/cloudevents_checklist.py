@@ -1,8 +1,8 @@
-"""The checklist as a table: which rule applies where, and how such events are read and written both ways.
+"""The CloudEvents rules as a table, and helpers with which tests check each rule in each mode.
 
-`ROWS` says for each rule that is a MUST or a SHOULD where it applies: `read` or `write`, in `binary` or
-`structured` mode. Each such cell is a test, and a cell without one fails. Everything goes through the
-functions for one event and those for a batch, which have to agree.
+`ROWS` has, for each rule that is a MUST or a SHOULD, where it applies: `read` or `write`, in `binary` or
+`structured` mode. Each combination is a test; one without a check fails. All checks use the functions for one
+event and those for a batch, which must agree.
 """
 
 from __future__ import annotations
@@ -112,7 +112,11 @@ ROWS = {
     "R2": "structured",
     "R3": "structured",
 }
-"""C21 and C24 (small events, no secrets) are for who makes the events; K2 and the like are facts."""
+"""A dict from rule to the directions and modes in which it applies, such as "read structured".
+
+C21 and C24 (small events, no secrets) are left out, since they concern the sender. K2 and similar entries are
+statements, not rules.
+"""
 
 TIMES = [
     "2018-04-05T03:56:24Z",
@@ -141,9 +145,10 @@ CHECKS = {}
 
 
 def check(*rules, only=("read", "write")):
-    """A test of these rules in every cell of theirs that is `only` read or written.
+    """Register a test function for rules, in every mode in which they apply.
 
-    The function is given `mode`, and what of `do` and `rule` its parameters name.
+    `only` restricts it to reading or writing. The function gets `mode`, and `do` and `rule` if it has these
+    parameters.
     """
 
     def register(function):
@@ -157,7 +162,7 @@ def check(*rules, only=("read", "write")):
 
 
 def record(mode, data=None, /, **attributes):
-    """A record of these attributes, right or wrong. `...` leaves one out, None is null."""
+    """Return a record with these attributes, valid or not. `...` leaves one out, None is null."""
     members = {name: value for name, value in {**BASE, **attributes}.items() if value is not ...}
     if mode == "structured":
         texts = {
@@ -177,7 +182,7 @@ def record(mode, data=None, /, **attributes):
 
 
 def read(parts, **options):
-    """What a record is, said by both ways through it."""
+    """Decode a record as one event and as a batch, check that both agree, and return the outcome."""
     outcome = from_record(*parts, **options)
     row = decode_events(batch_of([parts]), columns=EVENT_SCHEMA.names, **options).to_pylist()[0]
     wanted = next(outcomes([parts], **options))
@@ -187,7 +192,7 @@ def read(parts, **options):
 
 
 def refused(mode, do, rules, **attributes):
-    """Such attributes are no event when they are read, and cannot be written."""
+    """Check that attributes are refused by one of `rules`, in decoding or in encoding."""
     if do == "read":
         outcome = read(record(mode, **attributes))
         assert isinstance(outcome, InvalidEvent)
@@ -209,7 +214,7 @@ def refused(mode, do, rules, **attributes):
 
 
 def accepted(mode, do, data=None, /, **attributes):
-    """Such attributes are an event both ways; what was written is read as the same."""
+    """Check that attributes form a valid event, and that an encoded event is decoded unchanged."""
     if do == "read":
         event = read(record(mode, data, **attributes))
         assert isinstance(event, Event), event
@@ -226,7 +231,7 @@ def accepted(mode, do, data=None, /, **attributes):
 
 
 def plain(event):
-    """In headers, extensions are text."""
+    """Return the event with its extensions as text, the only type that headers have."""
     return event.replace(
         extensions={name: canonical_text(value) for name, value in event.extensions.items()},
         extension_types={},
@@ -234,7 +239,7 @@ def plain(event):
 
 
 def written(event, mode, **options):
-    """The record of an event, written by both ways."""
+    """Encode an event alone and in a batch, check that both agree, and return the record."""
     parts = to_record(event, mode=mode, **options)
     arrays = {
         name: pa.array([getattr(event, name)], pa.string())
@@ -269,14 +274,17 @@ EVENT = Event(
 
 
 def cells(letters):
-    """Every cell of the rules that begin with one of these letters."""
+    """Yield the test parameters of all rules that begin with one of these letters."""
     for rule, where in ROWS.items():
         for cell in CELLS.get(where, (where,)) if rule[0] in letters else ():
             yield pytest.param(rule, cell, id=f"{rule}-{cell.replace(' ', '-')}")
 
 
 def run_checks(rule, cell, **known):
-    """All checks of a rule in a cell; `known` is what they may ask for besides."""
+    """Run all checks of a rule in one mode.
+
+    `known` has further arguments that the checks may take.
+    """
     do, mode = cell.split()
     known |= {"rule": rule, "do": do, "mode": mode}
     checks = CHECKS.get((rule, cell), [])

@@ -1,4 +1,4 @@
-"""Cases for the grammar of attributes: what single events, columns and Spark SQL must all say of a text.
+"""Test cases for the syntax of CloudEvents attributes, for single events, columns and Spark SQL.
 
 A case is an attribute, its value in a header, and the rule that it breaks, or None.
 """
@@ -110,7 +110,7 @@ CASES: list[tuple[str, str, str | None]] = [
 
 
 def headers_of(name: str, text: str) -> list[tuple[str, bytes]]:
-    """The headers of a binary record that is valid but, perhaps, for this attribute."""
+    """Return the headers of a binary record that is valid except possibly for this attribute."""
     if name == "datacontenttype":
         return [*((f"ce_{known}", raw) for known, raw in REQUIRED.items()), ("content-type", text.encode())]
     attributes = REQUIRED | {name: text.encode()}

@@ -1,4 +1,4 @@
-"""Columns as records, one by one: what the tests of columns compare with rows."""
+"""A conversion of record columns to single records, with which tests compare columns and rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compile the tests once, before several processes collect them.
+"""Compilation of the tests before several processes collect them.
 
-pytest rewrites every test module and keeps the result, and Python keeps that of the package. In a new
-checkout neither is there, and processes that begin together would each compile all of it.
+pytest caches rewritten test modules, and Python caches compiled modules of the package. A new checkout has no
+cache, and each of the processes would compile all of them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 FEW = 100
-"""So many files the processes may as well compile by themselves."""
+"""The number of uncompiled files up to which no compilation in advance is worthwhile."""
 
 AT_ONCE = 2
 
 
 def uncompiled(files: Sequence[Path]) -> list[Path]:
-    """Return the test files whose rewritten module is not there, or is older than the file."""
+    """Return the test files whose cached compiled module is missing, or older than the file."""
     suffix = f".{sys.implementation.cache_tag}-pytest-{pytest.__version__}.pyc"
 
     def is_compiled(file: Path) -> bool:
@@ -31,7 +31,7 @@ def uncompiled(files: Sequence[Path]) -> list[Path]:
 
 
 def compile_first(folder: Path, ignored: Path) -> None:
-    """Have processes collect the files that are not compiled, each its share, where these are many."""
+    """Compile uncompiled test files in several processes, if there are more than `FEW`."""
     if sys.dont_write_bytecode:
         return
     files = [file for file in sorted(folder.rglob("test_*.py")) if ignored not in file.parents]

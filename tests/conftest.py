@@ -1,4 +1,4 @@
-"""One Penstock broker in memory for the tests of clients and tables; topics are each test's own."""
+"""Fixtures that many tests share: a Penstock broker in memory; each test creates its own topics."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what was collected out of all that the collector looks through, and have it look less often.
+    """Exclude the collected tests from garbage collection, and run it less often.
 
-    What tests make goes when nothing refers to it any more; circles may stay a while.
+    Most objects of tests are freed by reference counting; cycles may remain for a while.
     """
     gc.freeze()
     gc.set_threshold(200_000, 10, 10)
@@ -81,9 +81,10 @@ LONG_FILES = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order the tests so that several processes end at the same time.
 
-    With `--no-loadscope-reorder`: long files first, then those with the most tests, as xdist does. With
-    `--dist worksteal` each process is given an equal part of the list, and takes from the end of another's
-    part once its own is done: so what takes long, or must not be shared out, begins the parts.
+    With `--no-loadscope-reorder`, long files come first, then those with the most tests, as xdist does. With
+    `--dist worksteal`, each process gets an equal part of the list. When its part is done, it takes tests
+    from the end of another part. So slow tests, and those that must stay in one process, are put at the start
+    of a part.
     """
     if not config.getoption("loadscopereorder", True):
         sizes = Counter(item.path for item in items)
@@ -95,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[str]:
-    """Where a broker listens."""
+    """Yield the address of a broker."""
     with Broker(log_retention_ms=-1) as broker:  # records of these tests are old
         yield broker.bootstrap_servers
 
@@ -108,7 +109,7 @@ def admin(servers: str) -> Iterator[Admin]:
 
 @pytest.fixture(scope="session")
 def new_topic(admin: Admin) -> Callable[..., str]:
-    """Creates a topic with a name of its own."""
+    """Return a function that creates a topic with a unique name."""
     numbers = itertools.count()
 
     def create(partitions: int = 1, **config: str) -> str:

@@ -1,4 +1,4 @@
-"""Descriptions of container images, read as far as a machine without a container daemon can check them."""
+"""A parser for container files, for checks that need no container daemon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Instruction(NamedTuple):
 
 
 def instructions_of(text: str) -> list[Instruction]:
-    """The instructions in order, continued lines joined, comments left out.
+    """Return the instructions in order, with continued lines joined and without comments.
 
     Raises:
         ValueError: an instruction is unknown, or has nothing behind it.
@@ -49,12 +49,12 @@ def instructions_of(text: str) -> list[Instruction]:
 
 
 def commands_of(instructions: list[Instruction]) -> list[str]:
-    """What the shell runs while an image is built."""
+    """Return the shell commands that run while an image is built."""
     return [rest for word, rest in instructions if word == "RUN"]
 
 
 def copied_of(instructions: list[Instruction]) -> list[str]:
-    """Paths and patterns, relative to the directory of the build, that are copied into an image."""
+    """Return the paths and patterns, relative to the build directory, that are copied to an image."""
     return [
         path
         for word, rest in instructions
@@ -64,6 +64,6 @@ def copied_of(instructions: list[Instruction]) -> list[str]:
 
 
 def words_of(rest: str) -> list[str]:
-    """The words of an entry point in the form of a JSON list."""
+    """Return the words of an entry point that is given as a JSON list."""
     words: list[str] = json.loads(rest)
     return words

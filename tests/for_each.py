@@ -1,4 +1,4 @@
-"""Make one test of a law and its cases: every case runs, and all that fail are listed."""
+"""A decorator that makes one test of many cases: every case runs, and all failures are listed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 SHOWN = 20
-"""How many failures are printed; the rest are counted."""
+"""The number of failures that are printed; further ones are only counted."""
 
 
 def for_each(cases: Iterable[Any], name: Callable[[Any], str] = str) -> Callable[[Callable[..., None]], Any]:
-    """Return a decorator that runs a law for every case, the law's first argument (a tuple: its first ones).
+    """Return a decorator that makes one test of a function and its cases, passed as first argument.
 
-    pytest collects, schedules and reports each test by itself, which costs a millisecond and more. A law over
-    every message or module costs that once. Further arguments of the law are fixtures, made once for all.
+    A case that is a tuple gives several arguments. pytest takes a millisecond or more to collect, schedule
+    and report a test; for all cases together this is needed once. Further arguments of the function are
+    fixtures, made once for all cases.
 
     Args:
-        cases: what the law is held to; at least one.
-        name: gives the words by which a failing case is listed.
+        cases: the cases for which the function runs; at least one.
+        name: returns the text that names a failing case.
     """
     known = list(cases)
     assert known, "a law without a case cannot fail"

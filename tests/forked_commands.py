@@ -1,9 +1,9 @@
-"""The program ``penstock`` for pages of the documentation, forked by a server that has its imports done.
+"""A fast replacement for the program ``penstock`` in tests of documentation pages.
 
-A page runs up to eighty commands, and a Python that starts anew for each takes 0.2 CPU seconds, most of them
-for imports. A forked command has its own arguments, environment, working directory and streams, ends as it
-would by itself, and gets the signals that the shell sends it. Pages marked slow run the installed program, as
-`make wheels` and `make first-hour` do.
+It is forked from a server that has already imported the package. A page runs up to eighty commands, and
+starting Python for each takes 0.2 CPU seconds, mostly for imports. A forked command has its own arguments,
+environment, working directory and streams, the exit status of the real program, and gets the shell's signals.
+Pages marked slow run the installed program, as `make wheels` and `make first-hour` do.
 
     python tests/forked_commands.py FOLDER
 
@@ -51,7 +51,10 @@ USED_BY = {
     "csv": ("pyarrow.csv", "penstock.tables.topics"),
     "parquet": ("pyarrow.parquet", "penstock.tables.topics"),
 }
-"""What commands with this word import, and others do not: imported when the first of them comes."""
+"""A dict from a word to the modules that only commands with this word import.
+
+The server imports them at the first such command.
+"""
 
 PROGRAM = """#!{python} -IS
 import _signal, _socket, marshal, posix, sys
@@ -76,7 +79,10 @@ posix._exit(posix.WEXITSTATUS(status))
 
 
 def serve(folder: Path) -> ForkRequest:
-    """Answer the program. Returns in the process of a command only, with what the program was called with."""
+    """Serve requests to run commands.
+
+    The function returns only in a forked process, with the command's arguments and streams.
+    """
     address = f"\0penstock-commands-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(address)
@@ -108,7 +114,7 @@ def serve(folder: Path) -> ForkRequest:
 
 
 def become(request: ForkRequest) -> None:
-    """Take over what the program was called with."""
+    """Give this forked process the streams, directory, environment and arguments of a command."""
     for number, stream in enumerate(request.streams):
         os.dup2(stream, number)
     close(request)

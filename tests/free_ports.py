@@ -1,4 +1,4 @@
-"""Ports of loopback for servers that tests start, and start again on the port that they had."""
+"""Free loopback ports for servers that tests start, and restart on the same port."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ import socket
 from pathlib import Path
 
 LOWEST = 20_000
-"""Documents show ports below it, and tests run what documents show."""
+"""The lowest port that is chosen.
+
+Lower ones appear in documentation pages, which tests run.
+"""
 
 EPHEMERAL_FROM = 32_768
-"""Where a system's own choices begin, if it does not say: Linux has this, others begin later."""
+"""The default for the first ephemeral port.
+
+It is Linux's; other systems begin later.
+"""
 
 TRIES_MAX = 1_000
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports of loopback that no socket has now, and that the system gives to none unasked.
+    """Return `count` different loopback ports that are unused and not in the system's ephemeral range.
 
-    A server takes seconds until it listens, and one that was killed comes back. Meanwhile a port of the range
-    that the system chooses from becomes that of a connection of any process, or of a server on port 0.
+    A server takes seconds until it listens, and a killed one is restarted. Meanwhile the system could give a
+    port of the ephemeral range to any connection, or to a server on port 0.
 
-    Raises OSError where there are too few.
+    Raises OSError if there are too few.
     """
     end = max(_ephemeral_from(), LOWEST + count)
     dice = random.SystemRandom()

@@ -1,9 +1,9 @@
-"""Takes away what an operating system lacks, then runs both ends.
+"""A program that removes features an operating system lacks, then runs a broker and a client.
 
 Usage: ``python other_systems.py macos|windows|musl DIRECTORY``.
 
-What cannot be taken away from the system this runs on is how another one treats the same calls. The program
-says `whole` at its end.
+It cannot simulate differences in how other systems treat the same calls. The program prints `whole` at its
+end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 
 def take_modules(*names: str) -> None:
-    """Let no module of these names be found, as where they are not installed."""
+    """Make imports of these modules fail, as if they were not installed."""
     for loaded in [each for each in sys.modules if each.partition(".")[0] in names]:
         del sys.modules[loaded]
     finders: list[Any] = list(sys.meta_path)
@@ -79,7 +79,7 @@ def be_windows() -> None:
 
 
 def be_musl() -> None:
-    """Alpine: there may be no C compiler at the installation."""
+    """Simulate Alpine, where Penstock may have been installed without a C compiler."""
     take_modules("penstock._kernels")
 
 

@@ -1,7 +1,8 @@
-"""The parts of the tests that several processes begin with, under `pytest -n 7 --dist worksteal`.
+"""The order of tests for several processes, under `pytest -n 7 --dist worksteal`.
 
 xdist gives every process an equal part of the list of tests. A process whose part is done takes tests from
-the end of the longest part that is left. So what begins a part runs early, in one process, and in its order.
+the end of the longest remaining part. So the tests at the start of a part run early, in one process, and in
+their order.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ HEADS: tuple[tuple[str, ...], ...] = (
     ("tests/lake/",),
     ("tests/testing/chaos/", "tests/broker/test_barriers.py"),
 )
-"""What the first, second, ... part begins with. The first begins with the tests of Spark."""
+"""The path prefixes of the tests that each pytest-xdist process runs first: one entry for a process.
+
+The tests of Spark come before those of the first entry.
+"""
 
 
 class Item(Protocol):
-    """What is asked of a test that pytest has collected."""
+    """The attributes of a collected test that the ordering uses."""
 
     @property
     def nodeid(self) -> str: ...
@@ -36,10 +40,10 @@ T = TypeVar("T", bound=Item)
 
 
 def in_parts(items: Sequence[T], processes: int) -> list[T]:
-    """Return the tests in an order in which each of the processes begins with a head of its own.
+    """Return the tests in an order in which each process begins with the tests of one entry of `HEADS`.
 
-    All tests of one Spark session run in one process: a session costs ten seconds to start, and as many until
-    its code is compiled. Pages run one after the other, since they show the same ports.
+    All tests of one Spark session run in one process: a session costs ten seconds to start, and ten more
+    until its code is compiled. Documentation pages run one after the other, since they show the same ports.
     """
     of_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
     spark: list[T] = []

@@ -1,4 +1,4 @@
-"""Text of a function for programs that tests run in processes of their own: their peak of memory."""
+"""The source of a function that returns a process's peak memory, for programs that tests run."""
 
 PEAK_MB = """
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Topics of every kind that queries are generated over, and the queries."""
+"""Random topics of several kinds and random SQL queries, with which tests compare query engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("plain", "late", "compacted", "transactional", "recreated", "empty", "t
 
 
 def rows(dice: random.Random, count: int, partitions: int, *, late: bool = False) -> pa.Table:
-    """Records with keys, tombstones and null keys, whose times rise or not."""
+    """Return random records with null keys and tombstones; with `late`, timestamps are not ascending."""
     times = [T0_MS + 1_000 * number for number in range(count)]
     if late:
         times = [time - dice.choice([0, 0, 5_000, 400_000, 900_000]) for time in times]
@@ -38,7 +38,7 @@ def rows(dice: random.Random, count: int, partitions: int, *, late: bool = False
 
 
 def in_pieces(table: pa.Table, topic: str, servers: str, size: int) -> None:
-    """Write a table in several batches of the log."""
+    """Write a table to a topic in batches of `size` records."""
     with Producer(servers) as producer:
         for start in range(0, table.num_rows, size):
             producer.send_arrow(topic, table.slice(start, size))
@@ -46,7 +46,7 @@ def in_pieces(table: pa.Table, topic: str, servers: str, size: int) -> None:
 
 
 def make_topic(kind: str, servers: str, admin: Admin, name: str, seed: int) -> None:
-    """Create a topic of a kind, and fill it."""
+    """Create a topic of a kind, such as "compacted", and write random records to it."""
     dice = random.Random(seed)
     partitions = dice.choice([1, 3, 4])
     config = {"retention.ms": "-1", "segment.bytes": "16384"}
@@ -88,7 +88,7 @@ def make_topic(kind: str, servers: str, admin: Admin, name: str, seed: int) -> N
 
 
 def wait_for_gaps(topic: str, servers: str, written: int) -> None:
-    """Wait until compaction has removed records, and removes no more."""
+    """Wait until compaction has removed some records and removes no more."""
     deadline, rows = time.monotonic() + 60, -1
     while True:
         left = read_topic(topic, servers).num_rows
@@ -100,17 +100,17 @@ def wait_for_gaps(topic: str, servers: str, written: int) -> None:
 
 
 class Abort(Exception):
-    """Ends a transaction."""
+    """An exception that aborts a transaction in a `with` block."""
 
 
 def timestamp(dice: random.Random) -> str:
-    """A moment as SQL, also outside of the topic."""
+    """Return a random timestamp as SQL, sometimes outside of the topic's range."""
     ms = T0_MS + dice.choice([dice.randrange(-1_000_000, 700_000), dice.randrange(0, 600) * 1_000])
     return f"make_timestamptz({ms}::bigint * 1000 + {dice.choice([0, 0, 1])})"
 
 
 def condition(dice: random.Random, depth: int = 0) -> str:
-    """A condition on records, of all that is pushed down and of what is not."""
+    """Return a random SQL condition on records, of parts that can limit what is fetched and of others."""
     if depth < 3 and dice.random() < 0.5:
         word = dice.choice(["and", "and", "or"])
         made = f"({condition(dice, depth + 1)} {word} {condition(dice, depth + 1)})"
@@ -137,7 +137,7 @@ def condition(dice: random.Random, depth: int = 0) -> str:
 
 
 def query(dice: random.Random) -> str:
-    """A query over the table ``t`` whose answer has one order."""
+    """Return a random query over the table ``t`` whose answer has a defined order."""
     where = f" where {condition(dice)}" if dice.random() < 0.9 else ""
     return dice.choice(
         [

@@ -1,4 +1,4 @@
-"""What fetches ask a broker for, and what they are answered with."""
+"""A broker interceptor that counts Fetch requests and the bytes of records in their responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.protocol.api import ApiKey
 
 
 class Wire:
-    """What fetches have asked for, and how many bytes of records they were answered with."""
+    """Counters of Fetch requests and of the record bytes in their responses."""
 
     def __init__(self) -> None:
         self.fetches: Counter[int] = Counter()
@@ -39,7 +39,7 @@ class Wire:
 
 
 def size_of(records: Any) -> int:
-    """Bytes of records, which an answer has in one piece, in several, or not in memory at all."""
+    """Return the bytes of a response's records, which may be one buffer, several, or parts of files."""
     if records is None:
         return 0
     if isinstance(records, (bytes, bytearray, memoryview)):

@@ -1,4 +1,7 @@
-"""Certificates for tests, made when needed: CAs, servers, clients; valid, expired, for other hosts."""
+"""Certificates that tests create when needed, for CAs, servers and clients.
+
+They are valid, expired, or for other hosts.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ DAY = datetime.timedelta(days=1)
 
 
 class Pair(NamedTuple):
-    """A certificate, its key, and what signed it."""
+    """A certificate with its private key and its issuers' certificates."""
 
     certificate: x509.Certificate
     key: PrivateKey
@@ -38,14 +41,14 @@ class Pair(NamedTuple):
         return self.encrypted_key_pem("")
 
     def encrypted_key_pem(self, password: str) -> str:
-        """The key in PKCS8; encrypted where a password is given."""
+        """Return the private key as PKCS #8 PEM, encrypted unless the password is empty."""
         encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
         ).decode()
 
     def write(self, directory: Path, name: str) -> tuple[str, str]:
-        """Write both as PEM files; their paths."""
+        """Write the certificate and the key as PEM files; return the two paths."""
         directory.mkdir(parents=True, exist_ok=True)
         certificate, key = directory / f"{name}.pem", directory / f"{name}.key"
         certificate.write_text(self.certificate_pem)
@@ -54,12 +57,12 @@ class Pair(NamedTuple):
 
 
 def authority(name: str = "test CA", *, signer: Pair | None = None) -> Pair:
-    """A CA, signed by itself or by another."""
+    """Create a CA certificate, signed by `signer` or by itself."""
     return _make(name, signer, is_ca=True)
 
 
 def self_signed(name: str = "localhost", hosts: tuple[str, ...] = ("localhost",)) -> Pair:
-    """A certificate of a server that no CA has signed."""
+    """Create a server certificate that is signed by its own key instead of a CA."""
     return _make(name, None, hosts)
 
 
@@ -73,7 +76,7 @@ def issue(
     client: bool = False,
     rsa_key: bool = False,
 ) -> Pair:
-    """A certificate of a server, or of a client, valid for a day unless told otherwise."""
+    """Create a server or client certificate; it is valid for a day unless arguments change that."""
     return _make(name, signer, hosts, expired=expired, future=future, client=client, rsa_key=rsa_key)
 
 

@@ -1,9 +1,9 @@
-"""Records of any size through Spark into dead letters, and what memory that takes; prints accounts.
+"""A program that measures the memory Spark needs for large invalid records that become dead letters.
 
     python spark_hostile_sizes.py DIRECTORY MEGABYTES
 
-Broken envelopes, values, headers and formats of MEGABYTES each between good events; a session of its own
-with a heap of 2 GB.
+It writes invalid envelopes, values, headers and formats of MEGABYTES each between valid events, and reads
+them in a Spark session with a heap of 2 GB. It prints the peak memory of each process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JSON = ("content-type", b"application/cloudevents+json")
 
 
 class Peaks:
-    """The most memory that each process below this one has had, until it is closed."""
+    """A thread that records the peak memory of each child process until it is closed."""
 
     def __init__(self) -> None:
         self.bytes: dict[tuple[str, int], int] = {}

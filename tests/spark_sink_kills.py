@@ -1,7 +1,6 @@
-"""A streaming query into a topic, exactly once, with its driver, its workers and its broker killed by chance.
+"""A Spark query that writes to a topic exactly once, while its processes and broker are killed.
 
-`Chaos` runs the query in a process of its own, against a broker in another, until it has come to the end
-by itself.
+`Chaos` runs the query in a process of its own, against a broker in another, until the query ends by itself.
 """
 
 from __future__ import annotations
@@ -38,13 +37,16 @@ query = (
 print("started", flush=True)
 query.awaitTermination()
 """
-"""With local[2,8] a task may fail seven times; a Python worker that is killed is an executor that dies."""
+"""The program of the query.
+
+With local[2,8] a task may fail seven times. Killing a Python worker simulates the death of an executor.
+"""
 
 BROKER_SETTINGS = ("log.flush.interval.messages=1", "transaction.state.log.num.partitions=4")
 
 
 class BrokerProcess:
-    """A broker that is killed and comes back on the same port, with the same directory."""
+    """A broker process that tests kill and restart on the same port and directory."""
 
     def __init__(self, directory: Path) -> None:
         [self.port] = free_ports(1)
@@ -71,7 +73,7 @@ class BrokerProcess:
 
 
 class Chaos:
-    """Runs the query to its end, and kills what it needs meanwhile."""
+    """A helper that runs a Spark query to its end, and kills processes that the query uses."""
 
     def __init__(self, directory: Path, brokers: str, *, rows: int, rows_per_batch: int) -> None:
         self.brokers = brokers
@@ -104,18 +106,18 @@ class Chaos:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the last run did not come to its end by itself."""
+        """True if the last run of the query did not end successfully by itself."""
         return self._query is None or self._query.poll() != 0
 
     def kill_driver(self) -> None:
-        """Driver, JVM and workers at once, as where a machine fails."""
+        """Kill the driver, the JVM and the workers at once, as when a machine fails."""
         if self._query is not None:
             os.killpg(self._query.pid, signal.SIGKILL)
             with self._query:
                 self._query.wait(30)
 
     def kill_workers(self) -> None:
-        """The Python workers that run at this moment: their tasks fail, and are run again."""
+        """Kill all running Python workers; Spark then runs their tasks again."""
         for process in self._workers():
             try:
                 os.kill(process, signal.SIGKILL)
@@ -123,7 +125,7 @@ class Chaos:
                 continue
 
     def _workers(self) -> Iterator[int]:
-        """Children of the daemon that Spark forks its workers from."""
+        """Yield the process ids of the Python workers, which are children of Spark's daemon."""
         assert self._query is not None
         children: dict[int, list[int]] = {}
         names: dict[int, bytes] = {}
@@ -144,7 +146,7 @@ class Chaos:
                 yield from below
 
     def finish(self, timeout_s: float) -> None:
-        """Run the query, again and again, until it ends by itself."""
+        """Run the query repeatedly until it ends by itself."""
         deadline = time.monotonic() + timeout_s
         while True:
             if not self.is_running:
@@ -161,13 +163,13 @@ class Chaos:
                 ) from None
 
     def told(self) -> str:
-        """The end of what the runs of the query have written to stderr."""
+        """Return the last 3,000 characters that all runs of the query have written to stderr."""
         return (self._directory / "errors.txt").read_text(errors="replace")[-3_000:]
 
     def wrong(self, patience_s: float) -> dict[str, Sequence[bytes]]:
-        """What readers of committed rows miss, and what they find more than once.
+        """Return the rows that read_committed consumers miss, and those they find more than once.
 
-        The last markers may take a moment after the query has ended: up to `patience_s`.
+        The last transaction markers may be written up to `patience_s` seconds after the query has ended.
         """
         deadline = time.monotonic() + patience_s
         while True:
@@ -195,7 +197,10 @@ class Chaos:
 
 
 def kill_somewhere(chaos: Chaos, broker: BrokerProcess | None, dice: random.Random, what: str) -> str | None:
-    """Wait for a random moment of the running query, and kill `what`. None where that had ended before."""
+    """Kill `what` at a random time while the query runs.
+
+    Return None if the query has ended before.
+    """
     time.sleep(dice.uniform(0.0, 4.0))
     if not chaos.is_running:
         return None

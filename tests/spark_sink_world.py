@@ -1,9 +1,8 @@
-"""A model of Kafka's transactions and of Spark's way to run batches, on one deterministic schedule.
+"""A model of Kafka's transactions and of Spark's batches, for tests of the exactly-once sink.
 
-Every call to the cluster waits for its turn before it takes effect, and once more before its answer
-arrives. A seeded scheduler gives the turns: whatever waits may be held up for as long as it likes, or be
-killed there, so that a crash falls between any two steps. What is held up and not killed goes on later, as
-a zombie.
+Every call to the model's cluster waits twice: before it takes effect and before its response arrives. A
+seeded scheduler decides which waiting call continues. It may delay a call for any time, or kill its task, so
+that a crash can fall between any two steps. A delayed task continues later, as a zombie.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ TASKS = 3
 
 
 class FencedError(PenstockError):
-    """Another producer has the id."""
+    """The model's error for a producer that another one with its transactional id has fenced."""
 
 
 @dataclass
 class Entry:
-    """One record or marker of a partition."""
+    """A record or a transaction marker in a partition of the model."""
 
     producer: tuple[int, int]
     row: Any = None
@@ -38,7 +37,7 @@ class Entry:
 
 @dataclass
 class Producer:
-    """A transactional id, as its coordinator knows it."""
+    """The state of a transactional id at the model's coordinator."""
 
     producer_id: int
     epoch: int = -1
@@ -47,7 +46,7 @@ class Producer:
 
 
 class World:
-    """Brokers, checkpoint and scheduler."""
+    """The state of the model: its partitions, its transactions, Spark's checkpoint and the scheduler."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -69,7 +68,7 @@ class World:
         await future
 
     async def schedule(self) -> None:
-        """Give turns until the task is cancelled."""
+        """Let waiting calls continue in random order until the task is cancelled."""
         while True:
             await asyncio.sleep(0)
             self._turns = [each for each in self._turns if not each.done()]
@@ -107,7 +106,7 @@ class World:
         return len(self.log[partition]) - 1
 
     def end(self, transaction: TaskTransaction, verdict: str) -> bool:
-        """EndTxn of KIP-890: whether it is answered 0."""
+        """Run EndTxn with the rules of KIP-890; return True if its error code is 0."""
         producer = self.ids[transaction.transactional_id]
         if producer.producer_id != transaction.producer_id:
             return False
@@ -125,7 +124,7 @@ class World:
             self.timeouts += 1
 
     def outcome(self, partition: int, offset: int) -> str | None:
-        """What the marker behind a record says of it; None while its transaction is open."""
+        """Return "commit" or "abort" for a record, or None while its transaction is open."""
         producer_id = self.log[partition][offset].producer[0]
         for entry in self.log[partition][offset:]:
             if entry.marker is not None and entry.producer[0] == producer_id:
@@ -133,7 +132,7 @@ class World:
         return None
 
     def visible(self) -> list[Any]:
-        """What a reader of committed rows finds."""
+        """Return the rows that a read_committed consumer finds."""
         return [
             entry.row
             for partition, entries in self.log.items()
@@ -143,7 +142,7 @@ class World:
 
 
 class ModelCluster:
-    """What a driver asks, answered by the model."""
+    """The model's implementation of the calls that a sink's driver makes to a Kafka cluster."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -235,13 +234,13 @@ class ModelCluster:
 
 
 class AttemptFailed(PenstockError):
-    """An executor died."""
+    """The model's error for a task whose executor died."""
 
 
 async def attempt(
     world: World, batch: int, task: int, number: int, rows: list[Any]
 ) -> tuple[TaskTransaction | None, Ranges]:
-    """What a task does: rows into a transaction of its own, which stays open."""
+    """Run a task attempt: write rows in a transaction of its own, and leave the transaction open."""
     spans: dict[int, tuple[int, int]] = {}
     owner = None
     name = ""
@@ -266,12 +265,12 @@ async def attempt(
 
 
 def rows_of(batch: int) -> list[tuple[int, int]]:
-    """What a batch has to write, whenever it runs."""
+    """Return the rows of a batch, which are equal in every run."""
     return [(batch, number) for number in range((batch * 5) % 7)]
 
 
 async def run_query(world: World, batches: int) -> None:
-    """One run of the query, from the checkpoint to the last batch. Raises where it fails."""
+    """Run the query once, from the checkpoint to the last batch. Raise an error if it fails."""
     from penstock.spark.exactly_once.decision import merged
 
     driver = SinkDriver(ModelCluster(world))
@@ -295,7 +294,7 @@ async def run_query(world: World, batches: int) -> None:
 
 
 async def run_task(world: World, batch: int, task: int, rows: list[Any]) -> tuple[Any, Ranges]:
-    """A task with its repetitions, and now and then a speculative copy whose result counts for nothing."""
+    """Run a task with retries, and sometimes a speculative attempt whose result is ignored."""
     if world.is_faulty and world.dice.random() < 0.1:
         twin = asyncio.create_task(attempt(world, batch, task, 9, list(rows)))
         twin.add_done_callback(lambda done: done.cancelled() or done.exception())

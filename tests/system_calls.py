@@ -1,4 +1,4 @@
-"""Where tests find the calls that reach the system, to watch them or let them fail."""
+"""The file system calls that tests watch or make fail, and the modules in which to patch them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from penstock.log.directory import files
 
 
 def owner_of(name: str) -> ModuleType:
-    """The module through which the product makes a call: its own where not every system has the call."""
+    """Return the module through which Penstock makes a call.
+
+    It is Penstock's own module for calls that some systems lack, otherwise `os`.
+    """
     return operating_system if hasattr(operating_system, name) else os
 
 
@@ -28,7 +31,7 @@ CALLS = (
 
 
 class Refusals:
-    """Counts the calls that reach the system below a directory's files, and has some of them refused."""
+    """A counter of file system calls, which makes some of them fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0

@@ -1,13 +1,17 @@
-"""What benchmarks measure: the CPU of processes that have ended counts, and noise is no change."""
+"""Tests of the benchmarks' measurements: CPU of ended processes is counted, and noise is not a change."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -44,7 +48,7 @@ def test_the_cpu_of_a_grandchild_that_has_ended_counts(monkeypatch: pytest.Monke
 
 
 def times(seed: int, factor: float, spread: float, rounds: int = 9) -> list[float]:
-    """CPU seconds of a case that takes `factor` seconds and up to a part `spread` more."""
+    """Return random CPU seconds of a case: at least `factor`, and at most `factor` * (1 + `spread`)."""
     dice = random.Random(seed)
     return [factor * (1 + dice.random() * spread) for _ in range(rounds)]
 
@@ -85,3 +89,96 @@ def test_a_case_is_measured() -> None:
     assert done.stderr == ""
     (took,) = json.loads(done.stdout).values()
     assert 0 < took < 60
+
+
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """Return the tool that writes the page of measurements, with a page for two benchmark runs."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    tool = importlib.import_module("write_speed")
+    page = tmp_path / "speed.md"
+    page.write_text(
+        "# A page\n\n<!-- run: one.py -->\nold\n<!-- end -->\n\n<!-- run: two.py --quick -->\n<!-- end -->\n"
+    )
+    monkeypatch.setattr(tool, "PAGE", page)
+    return tool
+
+
+def result(writer: ModuleType, others: float) -> object:
+    """Return a benchmark's result with one table; `others` is the CPU share of other programs."""
+    table = {"title": "Start-up", "head": ["", "ms"], "rows": [["a | b", "3"]]}
+    return writer.Result([table], others, "two cores", datetime(2026, 12, 1, tzinfo=UTC))
+
+
+def test_tables_of_a_run_replace_those_of_its_last_run(
+    writer: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "measured", lambda command: result(writer, 0.004))
+    assert writer.main(["one"]) == 0
+    assert writer.PAGE.read_text() == (
+        "# A page\n\n<!-- run: one.py -->\n"
+        "`one.py`, 1 December 2026, two cores; other programs took 0.4 %.\n\n"
+        "| Start-up | ms |\n| --- | ---: |\n| a \\| b | 3 |\n\n"
+        "<!-- end -->\n\n<!-- run: two.py --quick -->\n<!-- end -->\n"
+    )
+
+
+@pytest.mark.parametrize("others", [None, 0.06])
+def test_figures_of_a_failed_run_or_a_busy_machine_are_not_published(
+    writer: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    others: float | None,
+) -> None:
+    before = writer.PAGE.read_text()
+    monkeypatch.setattr(
+        writer, "measured", lambda command: None if others is None else result(writer, others)
+    )
+    assert writer.main(["one"]) == 1
+    assert writer.PAGE.read_text() == before
+    why = "it failed" if others is None else "other programs took 6%"
+    assert f"one.py is not published: {why}" in capsys.readouterr().err
+
+
+PRINTS = "from harness import print_table; print_table('t', ('', 'n'), [(os.environ['A'], sys.argv[1])])"
+
+MEASURES = """
+import json, pathlib, sys
+import write_speed
+write_speed.BENCHMARKS = pathlib.Path(sys.argv[1])
+made = write_speed.measured("A=b three.py --quick")
+print("tables:" + json.dumps(made and made.tables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "tables"),
+    [
+        (PRINTS, [{"title": "t", "head": ["", "n"], "rows": [["b", "--quick"]]}]),
+        ("raise SystemExit(1)", None),
+    ],
+)
+def test_a_run_is_measured_with_its_settings_and_the_tables_that_it_prints(
+    tmp_path: Path, code: str, tables: object
+) -> None:
+    """The measurement runs in a process of its own.
+
+    That process becomes the parent of all orphaned processes, and waits for them.
+    """
+    (tmp_path / "three.py").write_text(f"import os, sys\n{code}\n")
+    environment = {**os.environ, "PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{TOOLS}"}
+    command = [sys.executable, "-c", MEASURES, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout.rpartition("tables:")[2]) == tables
+
+
+def test_the_page_of_measurements_has_every_benchmark() -> None:
+    """`scale.py` has a page of its own.
+
+    A module without arguments of a benchmark is only a part of others.
+    """
+    page = (BENCHMARKS.parent / "docs" / "reference" / "speed.md").read_text("utf-8")
+    named = set(re.findall(r"<!-- run: (?:\S+=\S+ )?(\w+\.py)", page))
+    there = {path.name for path in BENCHMARKS.glob("*.py") if " = arguments(" in path.read_text("utf-8")}
+    assert there - named <= {"heartbeat_groups.py", "scale.py"}
+    assert all((BENCHMARKS / name).exists() for name in named)

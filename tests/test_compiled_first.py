@@ -1,4 +1,4 @@
-"""Test files are compiled once where they are not, and never where they are."""
+"""Tests that test files are compiled in advance only if their compiled modules are missing."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Every code block of the documentation runs, top to bottom, one process per file.
+"""Tests that run every code block of the documentation, top to bottom, with one process per file.
 
-`python` blocks share one namespace; `sh` blocks run under ``bash -euo pipefail`` in the same
-working directory, at their place between them. A block whose fence says `no-run` is shown but not
-run (installation commands, clusters that are not here); the fence must give the reason:
-```` ```sh no-run: installs ````. It is still read by Python or the shell, which find what can run nowhere.
+`python` blocks share one namespace; `sh` blocks run under ``bash -euo pipefail`` in the same working
+directory, in their order among the other blocks. A block whose fence says `no-run` is not run (installation
+commands, unavailable clusters); the fence must give the reason: ```` ```sh no-run: installs ````. Its syntax
+is still checked by Python or the shell.
 
-```` ```python file: shop.py ```` is a file that the reader is told to save: the test does so.
-```` ```python needs: duckdb ```` runs where these modules are installed, as they are for the tests.
+```` ```python file: shop.py ```` is a file that the reader must save, which the test does. ```` ```python
+needs: duckdb ```` runs if these modules are installed, as they are for the tests.
 """
 
 from __future__ import annotations
@@ -40,13 +40,17 @@ SLOW = {
     "docs/how-to/schemas.md",
     "docs/how-to/spark.md",
 }
-"""Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run.
+"""Pages with half a minute of Spark each.
 
-`make wheels` runs the README's from a wheel: `.ci/run` has them there only.
+They run with the compatibility tests. `make wheels` runs the README's blocks with an installed wheel, and in
+`.ci/run` only `make wheels` does.
 """
 
 PATIENCE_S = 800
-"""How long the blocks of a page may take: half a minute at most, where the machine has nothing else to do."""
+"""The longest time for the blocks of a page, in seconds.
+
+On an idle machine a page takes half a minute at most.
+"""
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r"no-run: \S.*|file: [\w.-]+|needs: \w+(, \w+)*")
@@ -55,13 +59,13 @@ LANGUAGES_SHOWN = {"", "text", "json", "toml", "ini", "mermaid", "sql", "console
 
 
 def blocks(path: Path) -> list[tuple[str, str, int]]:
-    """(language and remark, code, line number) of every fenced block."""
+    """Return (language and remark, code, line number) of every fenced block of a page."""
     text = path.read_text(encoding="utf-8")
     return [(m[1].strip(), m[2], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
 
 
 def script_for(path: Path) -> str:
-    """A Python program that runs the blocks of a file in order; empty when there is nothing to run."""
+    """Return a Python program that runs the blocks of a page in order; empty if none is to be run."""
     lines = []
     for info, code, line in blocks(path):
         language, _, remark = info.partition(" ")
@@ -99,7 +103,7 @@ import os, subprocess, sys
 command = [sys.executable, '-P', {server!r}, os.environ['PATH'].partition(os.pathsep)[0]]
 subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout.readline()
 """
-"""What a page with shell blocks begins with: see `forked_commands`."""
+"""Source that begins the program for a page with shell blocks: it starts `forked_commands`."""
 
 
 @for_each(FILES)
@@ -113,7 +117,7 @@ def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> Non
 
 @for_each(FILES)
 def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
-    """Three dots in the place of something, or a quote too few, would fail where the block is copied to."""
+    """A syntax error, such as a missing quote, would fail for a reader who copies the block."""
     for info, code, line in blocks(path):
         language, _, remark = info.partition(" ")
         if language == "python":
@@ -133,7 +137,7 @@ NEEDS = (
     (r"\bpenstock[ .]sql\b", ("sql",)),
     (r"\bpenstock[ .]registry\b|\bregistry=True", ("registry",)),
 )
-"""What blocks have that needs an extra, and the extras that bring it."""
+"""Patterns of code that needs an extra, each with the extras that provide it."""
 
 
 @for_each(
@@ -178,7 +182,7 @@ def test_blocks_run(path: Path, tmp_path: Path) -> None:
 
 
 FIXED_PORT = re.compile(r"\b19\d{3}\b")
-"""The ports that documents show; other processes of the same test run may run other documents."""
+"""A pattern for the ports in pages, which are replaced because other processes may run other pages."""
 
 
 @contextmanager
@@ -225,7 +229,7 @@ def kill_group(group: int) -> None:
 
 
 def test_rows_of_tables_are_whole_lines() -> None:
-    """A row that is wrapped is no row any more."""
+    """A Markdown table row that is wrapped is not displayed as a row."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     assert len(pages) > 30
     broken = [

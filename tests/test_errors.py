@@ -1,4 +1,4 @@
-"""Errors have stable names, those of the page that promises them; and the version is the project's."""
+"""Tests that the documentation lists all errors, and that the package has the project's version."""
 
 from __future__ import annotations
 

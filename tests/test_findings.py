@@ -1,4 +1,4 @@
-"""FINDINGS.md and the list of what passes with other people's clients name tests that there are."""
+"""Tests that the tests named in FINDINGS.md and in the list of passing client tests exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def functions(path: Path) -> set[str]:
 
 
 def test_what_passes_is_listed_and_stays() -> None:
-    """A new test of a client goes on the list. Nothing is taken off it: a test that is gone fails here."""
+    """Every test of another client must be on the list.
+
+    An entry whose test was removed fails as well.
+    """
     there = {
         f"{name}::{test}"
         for name in CLIENTS

@@ -1,4 +1,4 @@
-"""Laws over many cases: all failures are listed, and none ends the others."""
+"""Tests of the decorator `for_each`: all failing cases are listed, and none prevents the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the source itself: layers, import cost, size of modules and rooms, words."""
+"""Tests of rules for the source itself: layers, import cost, size of modules and packages, and wording."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "penstock"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 WRITTEN = [path for path in SOURCES if path.parent != PACKAGE / "protocol" / "messages"]
-"""The modules that are not generated."""
+"""The paths of all modules that are not generated."""
 ROOMS = sorted({path.parent for path in SOURCES if path.is_relative_to(PACKAGE)} - {PACKAGE})
 OPTIONAL = ("numpy", "pyarrow", "pyspark", "pandas", "matplotlib")
 
@@ -100,7 +100,7 @@ NOT_FOR_A_START = (
     "urllib",
     "uuid",
 )
-"""What a broker needs for some requests, settings or mistakes only: loaded when it is first used."""
+"""Modules that a broker needs only for some requests, settings or errors, and loads on first use."""
 
 LOADED_BY_A_BROKER = """
 import sys
@@ -114,7 +114,7 @@ with Broker({options}) as broker:
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_broker_that_starts_loads_nothing_that_few_need(in_memory: bool, tmp_path: Path) -> None:
-    """Every module costs a start some 0.2 ms, and memory for as long as the broker runs."""
+    """Each module adds 0.2 ms to a start, and memory for as long as the broker runs."""
     options = "" if in_memory else f"data_dir={str(tmp_path / 'data')!r}"
     code = LOADED_BY_A_BROKER.format(options=options)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -132,7 +132,7 @@ def test_a_broker_that_starts_loads_nothing_that_few_need(in_memory: bool, tmp_p
 
 
 def test_what_a_start_does_not_need_exists() -> None:
-    """Names in the list above that were renamed would be kept out of every start, and say nothing."""
+    """A renamed module in `NOT_FOR_A_START` would never be found in a start, and so never be reported."""
     for name in NOT_FOR_A_START:
         assert importlib.util.find_spec(name) is not None, name
 
@@ -157,17 +157,17 @@ TYPED_UPWARDS = {
     "penstock.model -> penstock.cloudevents.event",
     "penstock.model -> penstock.cloudevents.outcome",
 }
-"""Imports that may point up, because they are for types; pyproject.toml has the reason beside each."""
+"""Imports of types that may point to a higher layer; pyproject.toml gives the reasons."""
 
 
 def layer_contracts() -> list[dict[str, Any]]:
-    """The contracts of layers in pyproject.toml."""
+    """Return the layer contracts of import-linter in pyproject.toml."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     return [contract for contract in rules["contracts"] if contract["type"] == "layers"]
 
 
 def in_layers(contracts: list[dict[str, Any]]) -> set[str]:
-    """The packages and modules that contracts of layers name."""
+    """Return the packages and modules that the layer contracts name."""
     return {
         f"{container}.{name}"
         for contract in contracts
@@ -178,7 +178,7 @@ def in_layers(contracts: list[dict[str, Any]]) -> set[str]:
 
 
 def test_every_room_is_in_a_contract_of_layers() -> None:
-    """A new room needs a place: in the contract of the room that it is in, or in the first one there."""
+    """A new package must be added to the contract of its parent package, or to the top-level one."""
     assert in_layers([{"containers": ["a.b"], "layers": ["c", "d | (e)", "f : g"]}]) == {
         "a.b.c",
         "a.b.d",
@@ -191,7 +191,10 @@ def test_every_room_is_in_a_contract_of_layers() -> None:
 
 
 def test_contracts_of_layers_have_no_holes() -> None:
-    """A module that is new in a room with layers needs one, and imports for types count as others do."""
+    """Every module of a package with layers must be in one of them.
+
+    Imports for types count as well.
+    """
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     assert rules["exclude_type_checking_imports"] is False
     assert [each["name"] for each in layer_contracts() if not each.get("exhaustive")] == []
@@ -202,25 +205,28 @@ def test_contracts_of_layers_have_no_holes() -> None:
 
 
 def hold(broken: set[str], debts: frozenset[str]) -> None:
-    """A law holds if nothing breaks it but what is listed, and the list names nothing that keeps it."""
+    """Check that exactly the violations in `debts` exist: none is new, and none was corrected."""
     assert broken - debts == set(), "new"
     assert debts - broken == set(), "mended: take it off the list in tests/house_debts.py"
 
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, set[str]]:
-    """Every written module with what it imports directly, for types only or not."""
+    """Return a dict from each module to its direct imports, those for types included.
+
+    Generated modules are left out.
+    """
     graph = grimp.build_graph("penstock", exclude_type_checking_imports=False, cache_dir=None)
     modules = {name for name in graph.modules if not name.startswith("penstock.protocol.messages")}
     return {name: graph.find_modules_directly_imported_by(name) & modules for name in modules}
 
 
 BY_TEXT = re.compile(r'\bimport_module\("(penstock[\w.]*)"\)')
-"""Imports by a text, which tools do not see."""
+"""A pattern for imports with the module's name in a string, which import tools do not find."""
 
 
 def imported_by_text(modules: set[str]) -> dict[str, set[str]]:
-    """The modules that each module imports by a text."""
+    """Return a dict from each module to those it imports with a name in a string."""
     found = {}
     for path in WRITTEN:
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -229,7 +235,7 @@ def imported_by_text(modules: set[str]) -> dict[str, set[str]]:
 
 
 def circles(imports: dict[str, set[str]]) -> set[str]:
-    """The modules that import themselves in the end, through whichever others."""
+    """Return the modules that import themselves, directly or through others."""
     inside = set()
     for start in imports:
         reached: set[str] = set()
@@ -257,7 +263,7 @@ def test_no_import_circle_of_modules(imports: dict[str, set[str]]) -> None:
 
 
 def test_no_import_circle_of_rooms(imports: dict[str, set[str]]) -> None:
-    """A room is a folder without sub-rooms; a module beside sub-rooms stands for itself."""
+    """A room is a package without subpackages; a module beside subpackages counts as its own room."""
     packages = {name.rpartition(".")[0] for name in imports} & set(imports)
     with_rooms = {name.rpartition(".")[0] for name in packages}
 
@@ -278,7 +284,7 @@ def test_module_opens_with_its_promise(path: Path) -> None:
 
 
 def test_no_module_has_more_than_800_lines() -> None:
-    """A class is read in one place: a module that grows beyond this has two nouns."""
+    """A module that is longer usually has two subjects, and should be divided."""
     long = {
         path.relative_to(PACKAGE).as_posix()
         for path in WRITTEN
@@ -309,7 +315,7 @@ PEOPLE = re.compile(
 
 
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """Every statement at any depth; what is inside of expressions, most of a tree, has none."""
+    """Yield every statement at any depth, without searching expressions, which contain none."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         for node in getattr(tree, field, ()):
             if isinstance(node, ast.stmt):
@@ -319,7 +325,10 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
 
 @cache
 def named(source: str) -> list[ast.ClassDef | ast.Import | ast.ImportFrom]:
-    """The imports of a module that has classes, and these without their bodies, which would be kept."""
+    """Return a module's imports and classes, without the classes' bodies to save memory.
+
+    The list is empty for a module without classes.
+    """
     if not re.search(r"\bclass\b", source):
         return []
     kept = (ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -331,7 +340,7 @@ def named(source: str) -> list[ast.ClassDef | ast.Import | ast.ImportFrom]:
 
 
 def bases_of(modules: dict[str, str]) -> dict[str, set[str]]:
-    """Every class of these modules' sources with its bases, all by their full names."""
+    """Return a dict from each class to its base classes, all with their full names."""
     found: dict[str, set[str]] = {}
     for module, source in modules.items():
         nodes = named(source)
@@ -351,9 +360,9 @@ def bases_of(modules: dict[str, str]) -> dict[str, set[str]]:
 
 
 def cut_by_inheritance(bases: dict[str, set[str]]) -> set[str]:
-    """The classes that have one subclass only, and have it in another module.
+    """Return the classes whose only subclass is in another module.
 
-    Protocols are contracts without code, and errors are bases so that callers catch them: both are meant.
+    Protocols are contracts without code, and errors are bases that callers catch: both are permitted.
     """
     subclasses: dict[str, list[str]] = {}
     for name, above in bases.items():
@@ -377,7 +386,7 @@ def test_classes_cut_by_inheritance_are_found() -> None:
 
 
 def test_a_class_is_read_in_one_place() -> None:
-    """No class has its only subclass in another module: parts are objects that are given what they need."""
+    """No class has its only subclass in another module, since the parts would have to be read together."""
     modules = {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path.read_text("utf-8")
         for path in WRITTEN
@@ -386,11 +395,11 @@ def test_a_class_is_read_in_one_place() -> None:
 
 
 ALIKE = "broker.groups."
-"""Rooms that may have a name several times: each protocol of groups has its `State`, `SetEpoch` and so on."""
+"""The prefix of packages that may share class names: each group protocol has its `State` and others."""
 
 
 def named_twice(modules: dict[str, str]) -> dict[str, set[str]]:
-    """Public classes of several modules that have the same name, with those modules, at any depth."""
+    """Return a dict from the name of each public class in several modules to these modules."""
     homes: dict[str, set[str]] = {}
     for module, text in modules.items():
         for node in named(text):
@@ -417,20 +426,26 @@ def test_a_name_of_a_class_means_one_thing() -> None:
 
 @cache
 def words(text: str) -> str:
-    """The comments and strings of a module, docstrings included."""
+    """Return the comments and strings of a module, including docstrings."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     spoken = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     return "\n".join(token.string for token in tokens if token.type in spoken)
 
 
 def said(path: Path, pattern: re.Pattern[str]) -> list[str]:
-    """What is found in a module's words. Most have it nowhere at all, and need not be taken into tokens."""
+    """Return what a pattern finds in a module's comments and strings.
+
+    A module whose source has no match is not tokenized.
+    """
     text = path.read_text(encoding="utf-8")
     return pattern.findall(words(text)) if pattern.search(text) else []
 
 
 def test_programs_are_not_described_as_people() -> None:
-    """Clients, brokers, callers have names. ``allow.everyone.if.no.acl.found`` is a key of Kafka."""
+    """Comments say client, broker or caller instead of words such as "nobody".
+
+    The Kafka setting ``allow.everyone.if.no.acl.found`` is permitted.
+    """
     assert PEOPLE.findall(words("nobody = 1  # whoever\n'''Nobody.'''\n")) == ["whoever", "Nobody"]
     people = {
         path.relative_to(PACKAGE).as_posix()
@@ -445,14 +460,14 @@ PERSONIFIED = re.compile(
     r"|\b(?:whatever|whichever|of old)\b|\bsay whether\b",
     re.IGNORECASE,
 )
-"""Verbs of people, and words that leave open what is meant."""
+"""A pattern for verbs that describe programs as people, and for vague words."""
 
 LEANING = re.compile(r'"""(?:As (?:above|in|`)|The same[ ,.])')
-"""Beginnings of docstrings that cannot be read alone."""
+"""A pattern for the beginnings of docstrings that refer to another docstring."""
 
 
 def test_programs_neither_speak_nor_think() -> None:
-    """A function returns, a message has, a broker answers, a setting is set."""
+    """Comments use terms such as "returns", "has" or "answers" for programs."""
     assert PERSONIFIED.findall("It knows what it was told, whatever you want.") == [
         "knows",
         "told",
@@ -497,13 +512,13 @@ def tool(name: str) -> ModuleType:
 
 
 def test_the_picture_of_the_layers_is_that_of_the_import_rules() -> None:
-    """If this fails, run ``python tools/draw_layers.py``."""
+    """The picture is current; ``python tools/draw_layers.py`` updates it."""
     draw_layers = tool("draw_layers")
     assert draw_layers.PICTURE.read_text(encoding="utf-8") == draw_layers.picture()
 
 
 def test_the_map_names_exactly_the_rooms_of_the_tree() -> None:
-    """If this fails, run ``python tools/draw_map.py``."""
+    """The map is current; ``python tools/draw_map.py`` updates it."""
     draw_map = tool("draw_map")
     page = draw_map.PAGE.read_text(encoding="utf-8")
     assert draw_map.with_map(page) == page
@@ -513,7 +528,7 @@ def test_the_map_names_exactly_the_rooms_of_the_tree() -> None:
 
 
 def test_the_documents_name_modules_that_exist() -> None:
-    """Paths such as ``log/contract.py`` or ``broker/config/``, in the package or the repository."""
+    """Paths such as ``log/contract.py`` exist in the package or in the repository."""
     missing = set()
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     named = {
@@ -531,7 +546,10 @@ def test_the_documents_name_modules_that_exist() -> None:
 
 
 def test_journeys_go_down_the_layers_only() -> None:
-    """Each step of a journey in ARCHITECTURE.md is in the layer of the step before, or below."""
+    """A journey in ARCHITECTURE.md is the list of modules that a request passes.
+
+    Each module is in the layer of the previous one, or below.
+    """
     draw_layers = tool("draw_layers")
     level = {room: number for number, layer in enumerate(draw_layers.layers()) for room in layer}
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -545,7 +563,10 @@ def test_journeys_go_down_the_layers_only() -> None:
 
 
 def test_a_request_passes_the_modules_that_its_journey_names() -> None:
-    """A walk notes what is called: the page names modules of it, and has how many there are in all."""
+    """The test records which modules a request's code calls.
+
+    ARCHITECTURE.md must name only such modules, and give their number.
+    """
     walker = tool("walk_journeys")
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     ways = walker.walk(*walker.JOURNEYS)
@@ -570,14 +591,16 @@ def test_a_request_passes_the_modules_that_its_journey_names() -> None:
 
 
 PRODUCE_MODULES_MAX, PRODUCE_CALLS_MAX = 14, 28
-"""Each walk of a Produce passes 13 modules in 26 calls; one module or two calls more are allowed."""
+"""The most modules and function calls for a Produce request.
+
+A Produce takes 13 modules and 26 calls; one module or two calls more are allowed.
+"""
 
 
 CLIENT_MODULES_MAX = 33
-"""The most modules that a Fetch into Arrow and a Spark micro-batch pass at a client, besides `protocol`.
+"""The most modules that a client uses for a Fetch to Arrow or a Spark micro-batch, besides `protocol`.
 
-Each walk passes 30. On a slow machine metadata may become too old during each walk: requesting them again
-passes three more.
+Each uses 30. On a slow machine metadata may expire meanwhile: requesting it again uses three more.
 """
 
 
@@ -585,7 +608,7 @@ NOT_EACH_TIME = {
     "broker/replication/control/controller.py",  # only when the in-sync replicas change
     "queries/pushdown/arrow_filters.py",  # called by a thread of DuckDB at times, which no profile sees
 }
-"""Steps of journeys that a walk does not see each time."""
+"""Modules that ARCHITECTURE.md names, but that a recorded request does not always use."""
 
 
 LAZY = [room for room in [PACKAGE, *ROOMS] if "lazy_names(" in (room / "__init__.py").read_text("utf-8")]

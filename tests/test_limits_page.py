@@ -1,4 +1,4 @@
-"""docs/reference/limits.md says what the code does: names and defaults of settings are compared."""
+"""Tests that docs/reference/limits.md has the names and defaults of the settings in the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKER, CLIENT = "## The broker", "## Clients and readers"
 
 
 def rows(chapter: str) -> list[tuple[list[str], str]]:
-    """(names in the first cell, default) of every row below the headings that begin with `chapter`."""
+    """Return (names in the first cell, default) of each table row below the headings of `chapter`."""
     found = []
     here = False
     for line in PAGE.read_text("utf-8").splitlines():

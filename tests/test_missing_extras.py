@@ -1,4 +1,4 @@
-"""Without numpy or pyarrow, everything that needs them says which extra to install, and the rest works."""
+"""Tests without numpy or pyarrow: features that need them name the extra to install, and others work."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ CALLS = {
 
 
 def printed(calls: list[str], *missing: str) -> dict[str, str]:
-    """What each call prints in a process of its own, which is forked when nothing but imports was done."""
+    """Run each call in a forked process of its own; return a dict from the call to what it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED.format(missing=missing), json.dumps(calls)],

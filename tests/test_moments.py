@@ -1,4 +1,4 @@
-"""Times and durations as text: what they come to, and what is said about those that are none."""
+"""Tests of parsing times and durations as text, and of the errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Both ends work without what macOS, Windows and Alpine lack, as far as it can be taken away here."""
+"""Tests that broker and client work without features that macOS, Windows and Alpine lack.
+
+They simulate these systems as far as possible on this machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The image, the compose file and the systemd unit start brokers that answer: their commands run here."""
+"""Tests that the image, the compose file and the systemd unit start brokers that answer.
+
+Their commands run on this machine, without containers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ PENSTOCK = [sys.executable, "-m", "penstock"]
 
 
 def here(words: list[str], data: Path, ports: dict[str, int]) -> list[str]:
-    """A command of an image as it runs on this machine: another directory, other ports, loopback only."""
+    """Return an image's command changed for this machine: another directory, other ports, only loopback."""
     found = [str(data) if word in ("/data", "/var/lib/penstock") else word for word in words]
     for port, free in ports.items():
         found = [re.sub(rf":{port}\b", f":{free}", word) for word in found]
@@ -55,7 +58,7 @@ def wait_until_healthy(check: list[str]) -> None:
 
 
 def dockerfile() -> dict[str, Any]:
-    """The instructions of the last stage whose arguments are JSON, by name."""
+    """Return a dict from instruction to arguments of the Dockerfile's last stage, if they are JSON."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
     stage = text[text.rindex("\nFROM ") :]
     found = {}
@@ -107,7 +110,10 @@ def test_both_addresses_of_the_compose_file_answer(tmp_path: Path) -> None:
 
 
 def test_no_page_installs_the_other_project_of_that_name() -> None:
-    """By its name alone, pip gets something else; an extra by name is for where Penstock is installed."""
+    """On PyPI, the name penstock alone belongs to another project.
+
+    With an extra, the name is used where Penstock is already installed.
+    """
     pages = [ROOT / "packaging" / "penstock.service", ROOT / "Dockerfile", *ROOT.glob("*.md")]
     for page in [*pages, *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
         text = page.read_text(encoding="utf-8")
@@ -127,7 +133,7 @@ def test_the_unit_starts_a_broker(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
-    """Everything but the program's own place, which is not on this machine."""
+    """The program's path is replaced, since that path does not exist on this machine."""
     text = (ROOT / "packaging" / "penstock.service").read_text(encoding="utf-8")
     copy = tmp_path / "penstock.service"
     copy.write_text(text.replace("/opt/penstock/bin/penstock", sys.executable), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The order in which several processes share the tests."""
+"""Tests of the order in which several processes share the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Item(NamedTuple):
-    """A test as pytest collects it, as far as its place is concerned."""
+    """A stand-in for a collected test, with the attributes that the ordering uses."""
 
     nodeid: str
     path: Path

@@ -1,4 +1,4 @@
-"""What others have sent is spelled out wherever a person reads it: errors, logs, reprs."""
+"""Tests that control characters from other programs are escaped in errors, logs and reprs."""
 
 from __future__ import annotations
 

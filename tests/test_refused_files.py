@@ -1,4 +1,7 @@
-"""The system refuses any call while a file is written: the next attempt succeeds, nothing is half done."""
+"""Tests in which any system call fails while a file is written: the next attempt succeeds.
+
+No incomplete file remains.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +35,19 @@ TP = TopicPartition("t", 0)
 
 
 class Job:
-    """Something that is written to `directory`, once more where the first attempt has failed."""
+    """A test case that writes files to `directory`, and repeats the write if the first attempt fails."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def prepare(self) -> None:
-        """Make what is there before."""
+        """Create the files that exist before the write."""
 
     def do(self) -> None:
-        """Write."""
+        """Write the files, in one attempt."""
 
     def check(self) -> None:
-        """What was written is there, and nothing else."""
+        """Check that the written files are complete, and that there are no others."""
 
     def names(self) -> set[str]:
         return {each.name for each in self.directory.rglob("*") if each.is_file()}

@@ -1,4 +1,4 @@
-"""Pages of what is missing, limited or different can be scanned: tables, with one short row for each fact."""
+"""Tests that pages about limits and differences are tables with one short row for each fact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def rows(page: Path) -> list[list[str]]:
-    """The cells of every row of every table, without the heads of tables."""
+    """Return the cells of every table row of a page, without table headers."""
     found, before = [], ""
     for line in page.read_text("utf-8").splitlines():
         is_head = line.startswith("| ") and not before.startswith("|")

@@ -1,4 +1,4 @@
-"""`make setup` where it cannot work: one paragraph that says why and what to do, beside the words of pip."""
+"""Tests of `make setup` where it cannot work: besides pip's output, one paragraph gives reason and remedy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def test_where_the_user_may_not_write_it_says_who_may(tmp_path: Path) -> None:
 
 
 def test_marks_of_files_that_make_compat_looks_for_stand_in_them() -> None:
-    """Outside of tests/compat it collects only files whose text has a mark: none may come from elsewhere."""
+    """Outside of tests/compat, `make compat` collects only files whose own text has a certain pytest mark.
+
+    So no file may import that mark.
+    """
     tests = Path(__file__).parent
     files = [path for path in tests.rglob("test_*.py") if tests / "compat" not in path.parents]
     assert [path.name for path in files if IMPORTED_MARK.search(path.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""The files for type checkers have each use that they number; mypy and Pyright look at the uses."""
+"""Tests that the files for type checkers have all their numbered uses; mypy and Pyright check the uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published of Apache Kafka's own tests: results, reasons, allow list and page say the same."""
+"""Tests of the published results of Apache Kafka's own tests: results, reasons, allow list and page agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro schemas, values and later versions of schemas, drawn by a seed, and values in Avro's own JSON."""
+"""Random Avro schemas, values and later schema versions, and conversions to and from Avro's JSON encoding."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ PROMOTIONS = {
     "float": ["double"],
     "string": ["bytes"],
 }
-"""Bytes may become a string too: what is no UTF-8 is a dead letter with us, and other text with Java."""
+"""A dict from an Avro type to the types it may be promoted to.
+
+Promotion of bytes to string is left out: for bytes that are not UTF-8, Penstock makes a dead letter and Java
+other text.
+"""
 TEXTS = ["", "a", "Zürich", "日本語", "\U0001f600", 'quote " and \\ and \n', "x" * 40]
 SYMBOLS = ["RED", "GREEN", "BLUE"]
 
 
 class Drawn:
-    """One seed's schemas and values. Longs have at most `long_bits` bits."""
+    """A generator of random schemas and values for one seed.
+
+    Longs have at most `long_bits` bits.
+    """
 
     def __init__(self, seed: int, long_bits: int = 63) -> None:
         self.dice = random.Random(seed)
@@ -32,13 +39,13 @@ class Drawn:
         return f"T{self._names}"
 
     def record(self, depth: int = 2) -> dict[str, Any]:
-        """A record of some fields."""
+        """Return a random record schema with one to five fields."""
         labels = self.dice.sample("abcdefgh", self.dice.randint(1, 5))
         fields = [{"name": label, "type": self.schema(depth)} for label in labels]
         return {"type": "record", "name": self._name(), "fields": fields}
 
     def schema(self, depth: int) -> Any:
-        """Any schema, but for unions of several types."""
+        """Return a random schema; its unions have only null and one other type."""
         kinds = ["plain"] * 4 + ["enum", "fixed"]
         kind = self.dice.choice(kinds + (["record", "array", "map", "option", "option"] if depth else []))
         if kind == "enum":
@@ -57,7 +64,7 @@ class Drawn:
         return self.dice.choice(PLAIN)
 
     def value(self, schema: Any) -> Any:
-        """A value of a schema, as rows have it."""
+        """Return a random value of a schema, in the form that rows have."""
         dice = self.dice
         if isinstance(schema, list):
             return None if dice.random() < 0.3 else self.value(schema[1])
@@ -84,7 +91,7 @@ class Drawn:
         return dice.randbytes(dice.randrange(12)) if kind == "bytes" else dice.choice(TEXTS)
 
     def later(self, schema: Any) -> Any:
-        """A later version of a schema, most of them such that they can read what the first one wrote."""
+        """Return a later version of a schema; most of them can read what the first one wrote."""
         return self._changed(copy.deepcopy(schema))
 
     def _changed(self, schema: Any) -> Any:
@@ -127,7 +134,7 @@ class Drawn:
 
 
 def as_default(schema: Any, value: Any) -> Any:
-    """A value as defaults are written: that of a union is one of its first branch."""
+    """Return a value in the form of a schema's default; for a union this is null, its first branch."""
     if isinstance(schema, list):
         return None
     kind = schema if isinstance(schema, str) else schema["type"]
@@ -141,7 +148,7 @@ def as_default(schema: Any, value: Any) -> Any:
 
 
 def to_json(schema: Any, value: Any) -> Any:
-    """A value in Avro's JSON: unions name their branch, bytes are text of the characters 0 to 255."""
+    """Return a value in Avro's JSON encoding: unions name their branch, bytes are characters 0 to 255."""
     if isinstance(schema, list):
         return None if value is None else {branch_name(schema[1]): to_json(schema[1], value)}
     kind = schema if isinstance(schema, str) else schema["type"]
@@ -155,7 +162,7 @@ def to_json(schema: Any, value: Any) -> Any:
 
 
 def from_json(schema: Any, found: Any) -> Any:
-    """The value of a document in Avro's JSON."""
+    """Return the value of a document in Avro's JSON encoding."""
     if isinstance(schema, list):
         return None if found is None else from_json(schema[1], found[branch_name(schema[1])])
     kind = schema if isinstance(schema, str) else schema["type"]
@@ -173,12 +180,12 @@ def from_json(schema: Any, found: Any) -> Any:
 
 
 def branch_name(schema: Any) -> str:
-    """How Avro's JSON names a branch of a union."""
+    """Return the name of a union's branch in Avro's JSON encoding."""
     return str(schema if isinstance(schema, str) else schema.get("name", schema["type"]))
 
 
 def as_row(schema: Any, found: Any) -> Any:
-    """What a column's row has, as a value: maps come as pairs."""
+    """Return a value from a column's row in the form of the drawn values; maps are pairs in the row."""
     if found is None:
         return None
     if isinstance(schema, list):

@@ -1,4 +1,4 @@
-"""A topic of values by three versions of a schema, a copy that other code decodes, and conditions on them."""
+"""A topic with values of three schema versions, its copy decoded by other code, and conditions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERSIONS = [
 
 
 def inside(dice: random.Random) -> str:
-    """A condition on the fields of values."""
+    """Return a random SQL condition on the fields of values."""
     compare = dice.choice(["=", "<", ">=", "<>"])
     return dice.choice(
         [
@@ -47,7 +47,7 @@ def inside(dice: random.Random) -> str:
 
 
 def fill(topic: str, servers: str, client: RegistryClient, dice: random.Random) -> None:
-    """Write values of three versions into two partitions, some that are no Avro, and tombstones."""
+    """Write values of three schema versions to two partitions, with some that are no Avro, and tombstones."""
     with Producer(servers) as producer:
         for number in range(300):
             schema = VERSIONS[number // 100]
@@ -63,7 +63,10 @@ def fill(topic: str, servers: str, client: RegistryClient, dice: random.Random) 
 
 
 def decoded_copy(topic: str, servers: str, registry: Registry) -> pa.Table:
-    """All records as other code decodes them: the fields, and why values have none."""
+    """Return all records with their fields decoded by other code.
+
+    A value that cannot be decoded has the reason instead.
+    """
     dead = DeadLetters()
     copy = read_topic(topic, servers, value="avro", registry=registry.url, dead_letters=dead)
     names = [name for name in copy.schema.names if name not in ("value", "headers")]

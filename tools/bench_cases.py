@@ -1,9 +1,9 @@
-"""The cases of ``make bench-check``: one line of JSON with the CPU seconds of each, the least of three runs.
+"""Run the cases of ``make bench-check``; print each case's CPU seconds, the least of three runs, as JSON.
 
     PYTHONPATH=TREE/src python tools/bench_cases.py [CASE ...]
 
-The package of the tree is measured. Where it lacks what a case needs, that case is left out of the line, and
-the reason is on stderr.
+The `penstock` package of TREE is measured. If it lacks a feature that a case needs, the case is left out of
+the output line, and the reason is printed to stderr.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RUNS = 3
 
 @cache
 def broker() -> Any:
-    """One broker in memory for all cases of this process."""
+    """Return the in-memory broker that all cases of this process share, after starting it if necessary."""
     from penstock import Broker
 
     return Broker().__enter__()
@@ -39,7 +39,7 @@ def broker() -> Any:
 
 @cache
 def table(rows: int) -> Any:
-    """Rows of 100 bytes with keys."""
+    """Return a table of rows with keys and values of 100 bytes."""
     import pyarrow as pa
 
     return pa.table({"key": pa.array([b"%d" % n for n in range(rows)]), "value": pa.array([VALUE] * rows)})
@@ -47,7 +47,7 @@ def table(rows: int) -> Any:
 
 @cache
 def written(rows: int) -> str:
-    """A topic that holds `table(rows)`."""
+    """Return the name of a topic that contains `table(rows)`."""
     from penstock import write_topic
 
     topic = f"rows-{rows}"
@@ -106,7 +106,7 @@ def poll_rows() -> Callable[[], object]:
 
 
 def answered(request: Message, version: int) -> Callable[[], object]:
-    """Requests of ready bytes, one in flight: the broker's work is nearly all of it."""
+    """Return a case that sends prepared requests one at a time, so that nearly all CPU is the broker's."""
     frame = b"".join(map(bytes, encode_request(request, version, 7, "bench")))
     connection = socket.create_connection(("127.0.0.1", broker().port))
 
@@ -152,7 +152,7 @@ def one_metadata() -> Callable[[], object]:
 
 
 def events() -> Callable[[], object]:
-    """Binary CloudEvents out of a table of records."""
+    """Return a case that decodes binary CloudEvents from a table of records."""
     import pyarrow as pa
 
     from penstock.cloudevents import decode_events
@@ -170,7 +170,7 @@ def events() -> Callable[[], object]:
 
 
 def started(code: str) -> Callable[[], object]:
-    """A new Python that runs `code`; the CPU of children that have ended counts."""
+    """Return a case that runs `code` in a new Python process, whose CPU counts."""
     return lambda: subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
 
 
@@ -204,7 +204,7 @@ CASES: dict[str, Callable[[], Callable[[], object]]] = {
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process and of its children that have ended."""
+    """Return the CPU seconds of this process and of its ended child processes."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
 

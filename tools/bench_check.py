@@ -1,12 +1,12 @@
-"""Compare the speed of this tree with that of a commit, by CPU seconds, and say what got slower.
+"""Compare this tree's CPU seconds with a commit's, and report the cases that became slower.
 
     python tools/bench_check.py [--against REVISION] [--rounds N] [CASE ...]
 
-Each round runs three processes in an order drawn anew: the commit, this tree, and the commit once more. The
-second run of the commit says what noise is: where a case of this tree takes more than the commit by a greater
-part than the commit by itself differs, and more than 5 %, in the least and in the median of all rounds, the
-case got slower and the program ends with 1. CPU seconds do not count what other programs take, but caches and
-clock rates do: on a busy machine use more rounds.
+Each round runs three processes in random order: the commit, this tree, and the commit again. The difference
+between the commit's two runs is the noise. A case became slower if this tree's excess over the commit is more
+than 5 % and more than 1.5 times the noise, both in the minimum and in the median of all rounds. The program
+then exits with 1. CPU seconds exclude other programs' work, but shared caches and clock rates still affect
+them: use more rounds on a busy machine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tools" / "bench_cases.py"
 BASE = ROOT / "build" / "bench-base"
 LEAST_CHANGE = 0.05
-"""A smaller part than this is never called a change."""
+"""The smallest relative difference that counts as a change, whatever the noise."""
 
 Times = dict[str, list[float]]
 
 
 class Verdict(NamedTuple):
-    """One case on both sides: CPU seconds, the ratio of this tree to the commit, and what noise is."""
+    """The result of one case: CPU seconds of commit and tree, their ratio, the noise, and the verdict."""
 
     name: str
     base_s: float
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(name: str, base: Sequence[float], again: Sequence[float], now: Sequence[float]) -> Verdict:
-    """Compare the times of one case: those of the commit, of the commit once more, and of this tree."""
+    """Compare the times of one case: the commit's first runs, its second runs, and this tree's."""
     both = [*base, *again]
     least, median = min(now) / min(both), statistics.median(now) / statistics.median(both)
     spread = max(abs(min(base) / min(again) - 1), abs(statistics.median(base) / statistics.median(again) - 1))
@@ -58,7 +58,7 @@ def verdict(name: str, base: Sequence[float], again: Sequence[float], now: Seque
 
 
 def checked_out(revision: str) -> str:
-    """Put the tree of a revision at `BASE`, kernels compiled, and return its short name."""
+    """Check out a revision at `BASE` and compile its kernels; return its short commit id."""
     commit = _git("rev-parse", "--short", f"{revision}^{{commit}}")
     removed()
     _git("worktree", "add", "--detach", str(BASE), commit)
@@ -80,7 +80,7 @@ def _git(*arguments: str) -> str:
 
 
 def measured(tree: Path, names: Sequence[str]) -> dict[str, float]:
-    """Run the cases once with the package of `tree`; CPU seconds by case."""
+    """Run the cases once with the package of `tree`; return the CPU seconds keyed by case."""
     environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled modules are part of an installation
     done = subprocess.run(
@@ -94,7 +94,9 @@ def measured(tree: Path, names: Sequence[str]) -> dict[str, float]:
 
 
 def all_rounds(rounds: int, names: Sequence[str], seed: int) -> dict[str, Times]:
-    """The times of each side, by case, over all rounds and one before them that does not count."""
+    """Run all rounds; return the times of each side, keyed by case.
+
+    A first round is run but not counted."""
     sides = {"base": BASE, "again": BASE, "now": ROOT}
     times: dict[str, Times] = {side: {} for side in sides}
     dice = random.Random(seed)

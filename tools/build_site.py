@@ -2,10 +2,10 @@
 
     python tools/build_site.py [DIRECTORY]      build/site by default; open index.html
 
-The pages are the files of the repository, at the same places, so that their links work on both. Beside them
-come pages made from the code: the options of client, broker and topics (`option_pages`), the commands
-(`command_pages`), and the Python API. A warning of any kind ends the build: a link that leads nowhere, a page
-that no table of contents has.
+Pages have the paths that their files have in the repository, so that links work in both. Further pages are
+made from the code: the options of client, broker and topics (`option_pages`), the commands (`command_pages`),
+and the Python API. Any warning makes the build fail, for example a broken link, or a page that is in no table
+of contents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PUBLIC = {
     "penstock.errors": "Errors",
     "penstock.model": "Topics, partitions and offsets",
 }
-"""The modules whose names are public, and the title of each one's page."""
+"""A dict from each module with public names to the title of its page."""
 
 GUIDE = (
     "testing",
@@ -48,16 +48,16 @@ GUIDE = (
     "cloudevents",
     "spark",
 )
-"""How-tos in the order of most readers; those not named follow by name."""
+"""The how-to pages in the order in which most readers need them; all others follow by name."""
 
 PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
 
 FENCE_REMARK = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
-"""A remark behind the language of a code block: it is for the tests that run the block."""
+"""A pattern for a remark after the language of a code block, which is meant for the documentation tests."""
 
 
 def gather(place: Path) -> None:
-    """Put every page of the site below `place`."""
+    """Write every page of the site into the directory `place`."""
     for page in sorted(found for pages in PAGES for found in ROOT.glob(pages)):
         name = page.relative_to(ROOT)
         if name.parts[:2] != ("docs", "site"):
@@ -80,7 +80,9 @@ def write(path: Path, text: str) -> None:
 
 
 def for_the_site(text: str, folder: Path) -> str:
-    """A page without the remarks for tests, and with names instead of links to files that are no pages."""
+    """Return a page without remarks for tests.
+
+    Links to files that are not pages of the site are replaced with the files' names."""
 
     def link(match: re.Match[str]) -> str:
         target = match[2].partition("#")[0]
@@ -96,7 +98,7 @@ def for_the_site(text: str, folder: Path) -> str:
 
 
 def api_pages() -> dict[str, str]:
-    """Pages of the Python API, from docstrings, by file name."""
+    """Return the pages of the Python API, which Sphinx makes from docstrings, keyed by file name."""
     pages = {}
     for module, title in PUBLIC.items():
         heading = f"{module}: {title}"
@@ -108,7 +110,7 @@ def api_pages() -> dict[str, str]:
 
 
 def tables_of_contents(place: Path) -> str:
-    """The tables of contents of the whole site: begin, how to, reference, background."""
+    """Return the site's tables of contents: begin, how to, reference and background."""
     docs = place / "docs"
     guides = {page.stem for page in (docs / "how-to").glob("*.md")}
     ordered = [name for name in GUIDE if name in guides] + sorted(guides - set(GUIDE))

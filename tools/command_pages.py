@@ -1,4 +1,4 @@
-"""The page of commands, made from the command line itself."""
+"""Generate the documentation page of all commands from the command line's own definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.cli.commands import penstock
 
 
 def command_pages() -> dict[str, str]:
-    """Return the pages by file name."""
+    """Return a dict from the page's file name to its text."""
     root = click.Context(penstock, info_name="penstock", max_content_width=100)
     text = (
         "# Commands\n\nThese are the texts of `--help`. For exit codes and habits see "
@@ -21,7 +21,7 @@ def command_pages() -> dict[str, str]:
 
 
 def described(command: click.Command, context: click.Context, level: int) -> str:
-    """A command with its parameters, then those below it."""
+    """Return the Markdown for a command with its parameters, followed by its subcommands."""
     usage = " ".join(command.collect_usage_pieces(context))
     text = (
         f"\n{'#' * min(level, 4)} {context.command_path}\n\n```text\n{context.command_path} {usage}\n```\n\n"
@@ -45,7 +45,9 @@ def described(command: click.Command, context: click.Context, level: int) -> str
 
 
 def help_text(command: click.Command) -> str:
-    """The help of a command as Markdown: what click leaves as it is laid out is a block of text."""
+    """Return a command's help as Markdown.
+
+    A paragraph that click prints without refilling becomes a text block."""
     parts = []
     for paragraph in inspect.cleandoc(command.help or command.short_help or "").split("\n\n"):
         lines = paragraph.split("\n")

@@ -1,13 +1,13 @@
-"""Condense message definitions in Kafka's language to bare facts, one small file per message.
+"""Condense Kafka's message definition files to the data that code generation needs, a file per message.
 
     condense_definitions.py --output DIR SOURCE...
 
-Each SOURCE is a directory of definitions, searched recursively. The first is the newest edition;
-later ones are older and contribute what newer ones lost: whole messages, and the versions that a
-newer edition no longer describes. For a version that two editions describe, the newer one counts.
+Each SOURCE is a directory of definitions, searched recursively. The first is that of the newest Kafka
+release. The others are of older releases, and supply messages and versions that newer releases no longer
+define. If two releases define a version, the newer release's definition is used.
 
-Comments, prose and licence headers are left behind. What remains are the facts that decide bytes
-and defaults: names, types, versions, tags, defaults.
+Comments, descriptions and licence headers are removed. The output has the properties that determine bytes and
+default values: names, types, versions, tags, defaults.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint16", "uint32")
 
 
 class ConflictError(Exception):
-    """Two editions contradict each other in a way that no rule of this tool settles."""
+    """Definitions of two Kafka releases contradict each other, and no rule of this tool resolves that."""
 
 
 def read_definition(path: Path) -> Json:
@@ -51,7 +51,9 @@ def read_definition(path: Path) -> Json:
 
 
 def read_edition(directory: Path) -> dict[object, Json]:
-    """Definitions by identity. An API keeps its identity when it is renamed: key and direction."""
+    """Return the condensed definitions of one Kafka release, keyed by identity.
+
+    Requests and responses are identified by API key, so that a renamed API keeps its identity."""
     edition: dict[object, Json] = {}
     for path in sorted(directory.rglob("*.json")):
         definition = condense_message(read_definition(path))
@@ -97,7 +99,7 @@ def condense_field(source: Json) -> Json:
 
 
 def condense_default(field_type: str, default: Any) -> Any:
-    """The default as the JSON type it has; None where it is what the type would have anyway."""
+    """Return a field's default in its JSON type, or None if it is the type's own default."""
     if default == "null":
         return default
     if field_type in INTEGER_TYPES:
@@ -119,7 +121,7 @@ def merge_editions(editions: list[dict[object, Json]]) -> list[Json]:
 
 
 def merge_messages(new: Json, old: Json) -> Json:
-    """`new`, widened by the versions that only `old` describes."""
+    """Return the definition `new`, extended by the versions that only `old` defines."""
     new_valid, old_valid = Versions.parse(new["validVersions"]), Versions.parse(old["validVersions"])
     if not new_valid:
         return {**old, "name": new["name"]}
@@ -156,7 +158,7 @@ def merge_common_structs(new: Json, old: Json, new_valid: Versions, lost: Versio
 def merge_fields(
     where: str, new: list[Json], old: list[Json], new_valid: Versions, lost: Versions
 ) -> list[Json]:
-    """The fields of both, in an order that is right for either."""
+    """Return the fields of both definitions, in an order that fits both."""
     old_by_name = {field["name"]: field for field in old}
     absent: Json = {"versions": "none"}
     merged = [
@@ -205,7 +207,7 @@ def merge_ranges(key: str, new: Json, old: Json, new_valid: Versions, lost: Vers
 
 
 def write_definition(definition: Json) -> str:
-    """JSON with one field a line."""
+    """Return a definition as JSON with one field per line."""
     known = [key for key in MESSAGE_KEYS if key in definition]
     lines = ["{", *(f'  "{key}": {json.dumps(definition[key])},' for key in known)]
     lines.append(f'  "fields": {write_fields(definition["fields"], "  ")}')

@@ -1,8 +1,8 @@
-"""Draw the states of a consumer group from the table that the broker runs on.
+"""Draw the states of a consumer group from the broker's own transition table.
 
     python tools/draw_group_states.py
 
-writes docs/pictures/group-states.svg. A test fails while the picture is not that of the table.
+writes docs/pictures/group-states.svg. A test fails if the picture does not match the transition table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLACES = {
     State.STABLE: (480, 480),
     State.DEAD: (150, 420),
 }
-"""The middle of each state's box."""
+"""A dict from a state to the centre of its box, in SVG units."""
 
 ROUTES: dict[tuple[State, State], tuple[str, tuple[int, int], str]] = {
     (State.EMPTY, State.PREPARING): ("M 200 113 L 372 232", (290, 158), "start"),
@@ -36,14 +36,14 @@ ROUTES: dict[tuple[State, State], tuple[str, tuple[int, int], str]] = {
     (State.STABLE, State.PREPARING): ("M 480 457 L 480 277", (492, 330), "start"),
     (State.EMPTY, State.DEAD): ("M 110 113 L 110 391", (122, 320), "start"),
 }
-"""How to get from box to box, where the causes are written, and how they are aligned."""
+"""The drawing of each transition: the arrow's SVG path, and its label's position and alignment."""
 
 
 def draw() -> str:
-    """The picture, as SVG.
+    """Return the picture as SVG.
 
     Raises:
-        KeyError: the table has a transition for which there is no route.
+        KeyError: the transition table has a transition that ROUTES lacks.
     """
     causes: dict[tuple[State, State], list[str]] = {}
     for (state, cause), follower in TRANSITIONS.items():

@@ -1,8 +1,8 @@
-"""Draw the layers of the package, as the import rules in pyproject.toml have them, for ARCHITECTURE.md.
+"""Draw the package's layers, as the import rules in pyproject.toml define them, for ARCHITECTURE.md.
 
     python tools/draw_layers.py
 
-writes docs/pictures/architecture.svg. A test fails while the picture is not that of the rules.
+writes docs/pictures/architecture.svg. A test fails if the picture does not match the rules.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ TEXT_LEFT = 726
 
 
 class Room(NamedTuple):
-    """A box of the picture."""
+    """A box in the picture that stands for a subpackage."""
 
     name: str
     x: int
@@ -96,7 +96,9 @@ class Room(NamedTuple):
 
 
 def layers() -> list[list[str]]:
-    """The rooms of each layer of the package, top first. Rooms may have contracts of their own."""
+    """Return the subpackages in each layer, from top to bottom.
+
+    Only the contract of the whole package is read; subpackages may have their own."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = rules["tool"]["importlinter"]["contracts"]
     [contract] = [contract for contract in contracts if contract.get("containers") == ["penstock"]]
@@ -104,7 +106,7 @@ def layers() -> list[list[str]]:
 
 
 def rooms() -> list[Room]:
-    """The position of every room."""
+    """Return a box with its position for every subpackage."""
     placed = []
     for row, names in enumerate(layers()):
         width = (WIDTH - GAP * (len(names) - 1)) // len(names)
@@ -144,7 +146,7 @@ def notes() -> list[str]:
 
 
 def picture() -> str:
-    """The whole picture as SVG."""
+    """Return the whole picture as SVG."""
     height = TOP + len(layers()) * PITCH + 10
     arrow = LEFT + WIDTH + 22
     return "\n".join(

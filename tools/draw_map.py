@@ -1,8 +1,8 @@
-"""Write the map of rooms into ARCHITECTURE.md: every folder, with the first line of its docstring.
+"""Write the list of subpackages, with their docstrings' first lines, into ARCHITECTURE.md.
 
     python tools/draw_map.py
 
-A test fails while the map is not that of the tree.
+A test fails if the list does not match the source tree.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ END = "```\n<!-- end of map -->"
 
 
 def purpose(package: Path) -> str:
-    """The first line of a package's docstring, without the full stop."""
+    """Return the first line of a package's docstring, without its period."""
     doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
     return doc.partition("\n")[0].removesuffix(".").replace("`", "")
 
 
 def layers(container: str, contracts: list[dict[str, object]]) -> list[str]:
-    """The rooms of a package from top to bottom, as its ``layers`` contract has them; none without one."""
+    """Return a package's subpackages from top to bottom layer; empty without a ``layers`` contract."""
     for contract in contracts:
         if contract.get("containers") == [container] and isinstance(contract["layers"], list):
             return [name for layer in contract["layers"] for name in re.findall(r"\w+", layer)]
@@ -35,7 +35,7 @@ def layers(container: str, contracts: list[dict[str, object]]) -> list[str]:
 
 
 def rows(package: Path, contracts: list[dict[str, object]], depth: int = 0) -> list[tuple[str, str]]:
-    """Each room below a package, indented, and what it is for: top layers first, then by name."""
+    """Return the indented name and the purpose of each subpackage: by layer from the top, then by name."""
     container = ".".join(package.relative_to(PACKAGE.parent).parts)
     order = layers(container, contracts)
     rooms = [child for child in package.iterdir() if any(child.glob("*.py"))]
@@ -48,13 +48,15 @@ def rows(package: Path, contracts: list[dict[str, object]], depth: int = 0) -> l
 
 
 def current_map(page: str) -> str:
-    """The lines between the two marks of a page. Raises ``ValueError`` where a mark is missing."""
+    """Return the list that the page has now, between its two markers.
+
+    Raises ``ValueError`` if a marker is missing."""
     begin = page.index(BEGIN) + len(BEGIN)
     return page[begin : page.index(END, begin)]
 
 
 def with_map(page: str) -> str:
-    """The page with the map of the tree as it is now."""
+    """Return the page with the list of the subpackages that the tree has now."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     table = rows(PACKAGE, project["tool"]["importlinter"]["contracts"])
     width = max(len(name) for name, _ in table) + 1

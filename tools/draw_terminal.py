@@ -1,4 +1,4 @@
-"""Draw what a terminal shows of commands as docs/pictures/sql.svg and lake.svg: the commands are run in one.
+"""Run commands in a terminal, and draw the terminal as docs/pictures/sql.svg and lake.svg.
 
 python tools/draw_terminal.py [sql] [lake]
 """
@@ -41,7 +41,7 @@ SHOWN = Path(sys.executable).parent / "penstock"
 
 
 def orders() -> pa.Table:
-    """The records of docs/how-to/sql.md."""
+    """Return the records that docs/how-to/sql.md uses as an example."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     return pa.table(
         {
@@ -53,7 +53,7 @@ def orders() -> pa.Table:
 
 
 def typed(command: str, servers: str) -> str:
-    """What a terminal shows of a command."""
+    """Run a command in a pseudo-terminal; return its output."""
     said = bytearray()
     words = [str(SHOWN), *shlex.split(command)[1:], "-b", servers]
 
@@ -72,7 +72,7 @@ def typed(command: str, servers: str) -> str:
 
 
 def draw(name: str) -> None:
-    """Run the commands of a picture, and draw what they show."""
+    """Run the commands of a picture, and write the picture with their output."""
     title, commands = COMMANDS[name]
     console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
     with Broker(log_retention_ms=-1) as broker:

@@ -1,20 +1,20 @@
-"""A new user's first hour: every line of README, tutorial and how-tos, as written, from a fresh wheel.
+"""Run every example of README, tutorial and how-tos as a new user would, with a freshly built wheel.
 
 Usage: python tools/first_hour.py [--python 3.12]... [--mode terminal|notebook]... [--keep FOLDER] [PAGE]...
 
-For each Python a virtual environment is made outside of the repository. Pages run in the order of what
-they ask for, those that name no extra first, in an environment that has what the pages so far have named:
-``penstock[...]``, and the modules of fences such as ``needs: duckdb``. Each page runs twice, each time in an
-empty folder:
+For each Python a virtual environment is made outside of the repository. Pages without extras run first, those
+with more requirements later. The environment gets the packages that the pages so far have named:
+``penstock[...]``, and the modules in code fences such as ``needs: duckdb``. Each page runs twice, each time
+in an empty folder:
 
 * terminal: shell blocks are typed into a bash on a pseudo-terminal. Python blocks up to the next shell block
-  are a script that is run in a second one, with ``python -i``: what it has started is there for the blocks
-  behind it, as in a window that stays open. Blocks that install are typed, too: PENSTOCK is the new wheel.
-* notebook: Python blocks are cells of one kernel, shell blocks are typed beside it. A kernel has a running
-  event loop, so that ``asyncio.run(x)`` is ``await x`` in a cell, as the pages say.
+  form a script that runs in a second terminal with ``python -i``, so that later blocks can use what it
+  started. Blocks that install packages are typed too; PENSTOCK is the path of the new wheel.
+* notebook: Python blocks are cells of one kernel, shell blocks are typed into a terminal. A kernel has a
+  running event loop, so cells have ``await x`` instead of ``asyncio.run(x)``.
 
-A block marked `no-run` is not run; its reason is counted at the end. Test modules (``no-run: a test module``)
-run under pytest. Ends with 1 where something fails.
+A block marked `no-run` is not run; the reasons are counted and printed at the end. Test modules (``no-run: a
+test module``) run under pytest. The exit code is 1 if anything fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PACKAGES = {
     "kafka": "kafka-python",
     "pyiceberg": "pyiceberg[sql-sqlite]",
 }
-"""Packages that have another name than the module a fence says is needed."""
+"""A dict from a module named in a code fence to its package on PyPI, where the names differ."""
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"].keys() - {"kerberos"}
@@ -56,7 +56,7 @@ EXTRAS = PROJECT["optional-dependencies"].keys() - {"kerberos"}
 
 TEST_MODULE = "no-run: a test module;"
 TEST_NEEDS = ("pytest", "confluent-kafka", "aiokafka", "kafka-python")
-"""What the test modules of a page import, which their page says in words."""
+"""Packages that the test modules of a page import, and that the page only names in its text."""
 
 
 class Block(NamedTuple):
@@ -70,7 +70,7 @@ class Page(NamedTuple):
     name: str
     blocks: list[Block]
     needs: list[str]
-    """Requirements, in the words of pip."""
+    """The requirements of the page, in pip's syntax."""
 
 
 class Failed(Exception):
@@ -135,7 +135,7 @@ class Environment:
 
 
 class Kernel:
-    """A notebook kernel of an environment: cells run in the order in which they come."""
+    """A notebook kernel that runs in an environment and executes cells one after the other."""
 
     def __init__(self, environment: Environment, folder: Path) -> None:
         environment.install("ipykernel")
@@ -173,7 +173,7 @@ class Kernel:
 
 
 def steps(page: Page) -> Iterator[tuple[str, Block]]:
-    """What is done with each block: ``skip``, ``save``, ``test``, ``type`` or ``run``."""
+    """Yield each block with its step: ``skip``, ``save``, ``install``, ``test``, ``type`` or ``run``."""
     for block in page.blocks:
         if block.remark.startswith("file: "):
             yield "save", block
@@ -257,7 +257,7 @@ def run_notebook(page: Page, environment: Environment, folder: Path, log: list[s
 
 
 def try_page(page: Page, mode: str, environment: Environment, place: Path, keep: Path | None) -> bool:
-    """Whether a page does what it says; prints what it took, or what failed."""
+    """Return True if all blocks of a page succeed; print the time it took, or the failure."""
     folder = place / f"{Path(page.name).stem}-{mode}"
     folder.mkdir()
     log: list[str] = []

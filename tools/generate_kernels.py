@@ -2,13 +2,13 @@
 
     generate_kernels.py [--check]
 
-Run it after a kernel changed. It writes `native/kernels.c` and the digest of that file, by which the package
-knows that a compiled library belongs to its sources. With --check nothing is written; the exit status says
-whether both are fresh.
+Run this program after changing a kernel. It writes `native/kernels.c` and the digest of that file, with which
+the package checks that a compiled library belongs to its sources. With --check nothing is written; the exit
+code is 0 if both files are up to date.
 
-What a kernel may use is what this translator knows: integers of 64 bits that wrap, booleans, arrays of one to
+A kernel may only use what this translator supports: integers of 64 bits that wrap, booleans, arrays of one to
 three dimensions, tuples as results, `if`, `while`, `for` over `range`, calls of other kernels and of the
-primitives in `penstock.records.kernels.compiled`. Anything else is an error that names kernel and line.
+primitives in `penstock.records.kernels.compiled`. Anything else is reported as an error with kernel and line.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt
 
 
 class Untranslatable(Exception):
-    """A kernel uses something that has no translation."""
+    """A kernel uses a Python construct that the translator does not support."""
 
 
 @dataclass
 class Kernel:
-    """One kernel: its Python, the types of its arguments and its result, and which arguments it writes to."""
+    """A parsed kernel: its syntax tree, parameter and result types, and the arrays that it writes to."""
 
     name: str
     function: Callable[..., Any]
@@ -124,7 +124,7 @@ def type_of(annotation: Any) -> str:
 
 
 def read_kernel(function: Callable[..., Any]) -> Kernel:
-    """Parse a kernel."""
+    """Parse a kernel function and its type annotations."""
     source = textwrap.dedent(inspect.getsource(function))
     tree = ast.parse(source).body[0]
     assert isinstance(tree, ast.FunctionDef)
@@ -136,7 +136,7 @@ def read_kernel(function: Callable[..., Any]) -> Kernel:
 
 
 class Constants:
-    """The arrays that kernels find in their modules: static tables in C."""
+    """The constant arrays that kernels read from their modules, translated to static tables in C."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -144,7 +144,7 @@ class Constants:
         self._kept: list[Any] = []
 
     def name(self, array: np.ndarray[Any, Any]) -> tuple[str, str]:
-        """Return (C expression, type) of an array."""
+        """Return (C expression, C type) for a constant array; define its table on first use."""
         kind = ARRAYS[array.dtype.itemsize]
         name = self._names.get(id(array))
         if name is None:
@@ -161,7 +161,7 @@ class Constants:
 
 
 class Body:
-    """The translation of one function."""
+    """The translator of one kernel's body from Python to C."""
 
     def __init__(self, kernel: Kernel, known: dict[int, Kernel], constants: Constants) -> None:
         self._kernel = kernel
@@ -275,7 +275,7 @@ class Body:
             self._emit(f"return {self._value(node.value)};")
 
     def _tuple(self, node: ast.expr) -> tuple[str, int]:
-        """Return (C expression of a tuple struct, its length)."""
+        """Return (C expression of a tuple struct, number of its elements) for a tuple in Python."""
         if isinstance(node, ast.Tuple):
             parts = ", ".join(self._value(element) for element in node.elts)
             return f"(tuple{len(node.elts)}_t){{{{{parts}}}}}", len(node.elts)
@@ -454,12 +454,12 @@ class Body:
 
 
 def as_value(target: ast.expr) -> ast.expr:
-    """Return the expression that reads what is assigned to."""
+    """Return the expression that reads the variable or element that an assignment writes."""
     return typing.cast("ast.expr", ast.parse(ast.unparse(target), mode="eval").body)
 
 
 def is_constant(node: ast.expr) -> bool:
-    """Return whether an expression has numbers alone."""
+    """Return True if an expression contains only numbers and operators."""
     return all(
         isinstance(part, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop))
         for part in ast.walk(node)
@@ -467,7 +467,7 @@ def is_constant(node: ast.expr) -> bool:
 
 
 def number_text(number: int) -> str:
-    """Return a number as C has it, as 64 signed bits hold it."""
+    """Return an integer as a C literal, wrapped to 64 signed bits."""
     number = (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
     if number == -(1 << 63):
         return "INT64_MIN"
@@ -475,7 +475,7 @@ def number_text(number: int) -> str:
 
 
 def in_order(kernels: dict[int, Kernel]) -> list[Kernel]:
-    """Return the kernels with each behind those that it calls."""
+    """Return the kernels in an order in which each comes after the kernels that it calls."""
     found: list[Kernel] = []
     marks: set[str] = set()
 
@@ -496,13 +496,13 @@ def in_order(kernels: dict[int, Kernel]) -> list[Kernel]:
 
 
 def head(kernel: Kernel) -> str:
-    """Return the head of the C function."""
+    """Return the C function's declaration, up to its body."""
     parameters = ", ".join(f"{kind} {name}" for name, kind in kernel.parameters) or "void"
     return f"static {'inline ' if kernel.size < 40 else ''}{kernel.result} {kernel.name}({parameters})"
 
 
 def wrapper(kernel: Kernel) -> list[str]:
-    """Return the function that Python calls: it runs the kernel without the interpreter's lock."""
+    """Return the C function that Python calls, which runs the kernel without holding the GIL."""
     count = len(kernel.parameters)
     lines = [
         f"static PyObject *py_{kernel.name}(PyObject *self, PyObject *const *given, Py_ssize_t count) {{"

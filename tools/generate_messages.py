@@ -2,8 +2,8 @@
 
     generate_messages.py [--check]
 
-Run it after a definition changed. With --check nothing is written; the exit status says whether
-everything is fresh.
+Run this program after changing a definition. With --check nothing is written; the exit code is 0 if all
+generated files are up to date.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_all() -> list[Definition]:
 
 
 def index_source(definitions: list[Definition]) -> str:
-    """The module that says where each message is."""
+    """Return the source of the module that maps each message's name to its module."""
     table = [f"    {literal(each.name)}: {literal(snake_case(each.name))}," for each in definitions]
     return "\n".join(
         [
@@ -68,7 +68,7 @@ def index_source(definitions: list[Definition]) -> str:
 
 
 def stub_source(definitions: list[Definition]) -> str:
-    """What type checkers and editors see of the package that imports each message on first use."""
+    """Return the type stub of the package, which imports each message only on first use."""
     imports = [import_lines(each.name, snake_case(each.name)) for each in definitions]
     return "\n".join([*sorted(imports, key=str.lower), ""])
 
@@ -79,7 +79,7 @@ def import_lines(name: str, home: str) -> str:
 
 
 def api_source(definitions: list[Definition]) -> str:
-    """The enumeration of API keys, and a row of facts for each."""
+    """Return the source of the API key enumeration and of a table with the properties of each API."""
     requests = sorted(
         (each for each in definitions if each.type == "request"), key=lambda each: each.api_key or 0
     )

@@ -1,8 +1,8 @@
-"""Run cells in one notebook kernel: a program for the environment that has ipykernel.
+"""Run cells in one notebook kernel; the program runs in an environment that has ipykernel.
 
-Reads a cell a line from stdin, ``{"code": ..., "timeout_s": ...}``, and answers each with a line of JSON:
-``{"error": null or traceback, "outputs": [[kind, text], ...]}``. Nothing but the standard library and
-jupyter_client is imported, and nothing of this repository: it runs beside an installed wheel.
+Each line of stdin is a cell, ``{"code": ..., "timeout_s": ...}``. The program answers each with a line of
+JSON: ``{"error": null or traceback, "outputs": [[kind, text], ...]}``. It imports only the standard library
+and jupyter_client, and no module of this repository, so that cells use the installed wheel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def run(client: Any, code: str, timeout_s: float) -> dict[str, Any]:
-    """What a cell shows, as [kind, text], and its traceback if it fails."""
+    """Run a cell; return its outputs as [kind, text] pairs, and its traceback or None."""
     outputs: list[list[str]] = []
 
     def take(message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Pages of options, made from the tables of the code: of clients, of the broker, of topics."""
+"""Generate the documentation pages of client, broker and topic options from the tables in the code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from penstock.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from penstock.client.options import documented
 
 TYPES = ("boolean", "string", "int", "short", "long", "double", "list", "class", "password")
-"""Names of the types of settings, which are counted from 1."""
+"""Names of the setting types; type number N has the name at index N - 1."""
 
 
 OTHER_NAME = re.compile(r"`+(?P<name>\w+)`+ in (?P<whose>[^.]+)\.")
-"""The description of an option that is another name of one."""
+"""A pattern for the description of an option that is only an alias of another one."""
 
 
 BOOTSTRAP = ("str | Sequence[str]", "Where the cluster is: `host:port`, several separated by commas.")
-"""Type and description of the option that clients take as their first argument."""
+"""Type and description of `bootstrap_servers`, which clients take as their first argument."""
 
 ARGUMENTS = {
     "ProducerOptions": {
@@ -46,11 +46,11 @@ ARGUMENTS = {
         ),
     },
 }
-"""Types and descriptions of further arguments of the constructors."""
+"""Types and descriptions of the constructors' arguments that are not options, such as serializers."""
 
 
 def option_pages() -> dict[str, str]:
-    """Return the pages by file name."""
+    """Return a dict from each page's file name to its text."""
     return {
         "client-options.md": client_page(),
         "broker-options.md": broker_page(),
@@ -59,19 +59,19 @@ def option_pages() -> dict[str, str]:
 
 
 def cell(text: object) -> str:
-    """Text as a cell of a table in Markdown."""
+    """Return a text with the escapes that a cell of a Markdown table needs."""
     return " ".join(str(text).split()).replace("|", "\\|").replace("``", "`").replace("<", "&lt;")
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table."""
     headings = list(headings)
     lines = [headings, ["---"] * len(headings), *([cell(each) for each in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def client_page() -> str:
-    """The options of producers, consumers and admin clients."""
+    """Return the page with the options of producers, consumers and admin clients."""
     defaults: dict[str, Field[Any]] = {
         each.name: each for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for each in fields(kind)
     }
@@ -105,7 +105,7 @@ def client_page() -> str:
 
 
 def default_of(option: Field[Any] | None) -> str:
-    """The default of an option as it is written in code; empty where there is none."""
+    """Return an option's default as Markdown code; empty if there is none."""
     if option is None or option.default in (None, ()):
         return ""
     value = option.default
@@ -115,7 +115,7 @@ def default_of(option: Field[Any] | None) -> str:
 
 
 def other_names(name: str, described: Mapping[str, tuple[str, str]]) -> str:
-    """The further names of an option, as a sentence."""
+    """Return a sentence with the aliases of an option; empty if there are none."""
     found = [
         f"`{other}` ({match['whose']})"
         for other, (_, doc) in described.items()
@@ -125,7 +125,7 @@ def other_names(name: str, described: Mapping[str, tuple[str, str]]) -> str:
 
 
 def key_table(keys: Iterable[ConfigKey]) -> str:
-    """Settings of the broker's tables as a table in Markdown."""
+    """Return a Markdown table of broker or topic settings."""
     rows = [
         (
             f"`{key.name}`",
@@ -140,7 +140,7 @@ def key_table(keys: Iterable[ConfigKey]) -> str:
 
 
 def bounds_of(key: ConfigKey) -> str:
-    """The values that a setting takes, in words."""
+    """Return a text with the values that a setting accepts: its choices, or its limits."""
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
     low = f"from {key.at_least:,.15g}" if key.at_least is not None else ""
@@ -149,7 +149,7 @@ def bounds_of(key: ConfigKey) -> str:
 
 
 def broker_page() -> str:
-    """The settings of the broker."""
+    """Return the page with the broker's settings."""
     ours = [key for key in BROKER_KEYS.values() if key.name.startswith("penstock.")]
     effective = [key for key in BROKER_KEYS.values() if key.has_effect and key not in ours]
     idle = [key for key in BROKER_KEYS.values() if not key.has_effect and key not in ours]
@@ -168,7 +168,7 @@ def broker_page() -> str:
 
 
 def topic_page() -> str:
-    """The settings of topics."""
+    """Return the page with the settings of topics."""
     keys = TOPIC_KEYS.values()
     return (
         "# Settings of topics\n\n"

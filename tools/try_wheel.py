@@ -1,10 +1,10 @@
-"""Build the wheel, install it into an empty environment per Python, run the README's examples there.
+"""Build the wheel, install it into an empty environment for each Python, and run the README's examples.
 
 Usage: python tools/try_wheel.py [3.11 3.12 3.13 3.14]
 
-Interpreters are looked for as ``pythonX.Y`` on PATH and below the versions folder of pyenv. One that
-is asked for on the command line and is not there is an error; without arguments every version of
-3.11 to 3.14 that the machine has is tried, and those missing are named.
+Interpreters are searched as ``pythonX.Y`` on PATH and in the versions folder of pyenv. A version that is
+given as an argument and not found is an error. Without arguments, all versions from 3.11 to 3.14 on this
+machine are used, and the missing ones are listed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def works(python: Path | str) -> bool:
 
 
 def interpreter(version: str) -> Path | None:
-    """A Python of this version that can make virtual environments."""
+    """Return an interpreter of this version that can make virtual environments; None if there is none."""
     candidates = [Path(found)] if (found := shutil.which(f"python{version}")) else []
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates += sorted(pyenv.glob(f"{version}.*/bin/python"))

@@ -1,4 +1,4 @@
-"""A shell on a terminal of its own, into which commands are typed line by line."""
+"""A shell in a pseudo-terminal, to which a program types commands line by line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TypedShell:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.output = b""
-        """Everything that was on the terminal."""
+        """All bytes that the terminal has shown."""
         self._is_in_python = False
         self._folder = folder
         self._environment = {
@@ -66,11 +66,11 @@ class TypedShell:
         os.waitpid(self._pid, 0)
 
     def type(self, text: str, timeout_s: float) -> None:
-        """Type lines, each when the shell is ready for it.
+        """Type lines, each after the shell's next prompt has appeared.
 
         Raises:
-            CommandFailed: a command ended with another code than 0, with what was on the terminal.
-            TimeoutError: one did not end.
+            CommandFailed: a command's exit code is not 0; the message has the terminal's output.
+            TimeoutError: a command did not end within `timeout_s` seconds.
         """
         for line in text.splitlines():
             start = len(self.output)
@@ -80,11 +80,11 @@ class TypedShell:
                 raise CommandFailed(f"{line!r} ended with {code}:\n{printable(self.output[start:])}")
 
     def run_python(self, script: str, timeout_s: float) -> None:
-        """Run a file as ``python -i`` does, or, where that is open already, in the same session.
+        """Run a file with ``python -i``, or in the Python session that is already open.
 
         Raises:
-            CommandFailed: it raised, with what was on the terminal.
-            TimeoutError: it did not end.
+            CommandFailed: the file raised an exception; the message has the terminal's output.
+            TimeoutError: the file did not end within `timeout_s` seconds.
         """
         start = len(self.output)
         if not self._is_in_python:
@@ -104,13 +104,15 @@ class TypedShell:
         self._wait(start_of_answer, timeout_s, PYTHON)
 
     def leave_python(self, timeout_s: float) -> None:
-        """End the Python session, if there is one. Raises as `type`: it must end with 0."""
+        """End the Python session, if there is one.
+
+        Raises the errors of `type`; the session's exit code must be 0."""
         if self._is_in_python:
             self._is_in_python = False
             self.type("exit()\n", timeout_s)
 
     def _wait(self, start: int, timeout_s: float, pattern: re.Pattern[bytes] = READY_OR_MORE) -> int:
-        """Wait for a prompt; return the exit code that it shows, or 0 where it shows none."""
+        """Wait for a prompt; return the exit code that the prompt shows, or 0 if it shows none."""
         deadline = time.monotonic() + timeout_s
         while (found := pattern.search(self.output, start)) is None:
             if time.monotonic() > deadline:
@@ -127,16 +129,16 @@ class TypedShell:
 
 
 class CommandFailed(Exception):
-    """A command ended with another code than 0."""
+    """The exit code of a command was not 0."""
 
 
 def printable(output: bytes) -> str:
-    """What was on the terminal, without carriage returns, and the last 4,000 characters of it."""
+    """Return the last 4,000 characters of a terminal's output, without carriage returns."""
     return output.decode(errors="replace").replace("\r\n", "\n")[-4000:]
 
 
 def _session(leader: int) -> set[int]:
-    """The processes of a session, whatever job they belong to, as Linux lists them."""
+    """Return the ids of all processes of a session, whatever their job, from Linux's /proc."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -1,11 +1,11 @@
-"""Walk the journeys of ARCHITECTURE.md, and write into it how many modules each request really passes.
+"""Count the modules that each request in ARCHITECTURE.md passes through, and write the counts there.
 
     python tools/walk_journeys.py
 
-Each journey is a small program. While it goes on, `sys.setprofile` notes each module of which a
-function is called, in the threads of client and broker. Of compiled kernels it sees those that Python calls.
-Where the broker alone is walked, its calls are counted, too. Where a client alone is walked, the modules of
-`protocol`, through which every request passes, are counted apart.
+ARCHITECTURE.md describes a few "journeys", such as a Produce. Each is run as a small program. Meanwhile
+`sys.setprofile` records the module of every function called in the threads of client and broker. Compiled
+kernels are only recorded if Python calls them. If only the broker is recorded, its calls are counted as well.
+If only a client is recorded, the modules of `protocol`, which every request uses, are counted separately.
 """
 
 # ruff: noqa: SIM117  the walk begins between the two
@@ -35,7 +35,7 @@ PACKAGE = str(ROOT / "src" / "penstock") + os.sep
 
 
 def homes_of_kernels() -> dict[str, str]:
-    """The module of each compiled kernel, by the name of its C function: room, module and kernel."""
+    """Return a dict from each kernel's C function name to the path of its Python module."""
     text = (ROOT / "native" / "kernels.c").read_text(encoding="utf-8")
     modules = {
         str(path.relative_to(PACKAGE).with_suffix("")).replace("/", "_"): path.relative_to(PACKAGE).as_posix()
@@ -49,17 +49,17 @@ HOMES_OF_KERNELS = homes_of_kernels()
 
 
 class Way:
-    """Modules by their paths in the package, with the number of calls that went there."""
+    """The modules that a recorded request passed through, as paths in the package, and their calls."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.is_walked: Callable[[str], bool] = lambda thread: True
-        """The choice of the threads that are walked, by their names."""
+        """A function that returns True for the names of threads whose calls are recorded."""
 
 
 @contextmanager
 def walked() -> Iterator[Way]:
-    """The way of what is called here and in new threads."""
+    """Record the calls in this thread and in new threads during a ``with`` block; yield the record."""
     way = Way()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -81,7 +81,7 @@ def walked() -> Iterator[Way]:
 
 
 def below(calls: Counter[str], *beginnings: str) -> Counter[str]:
-    """Keep the calls of modules in these rooms."""
+    """Return the calls of modules whose paths begin with one of the given prefixes."""
     return Counter({path: count for path, count in calls.items() if path.startswith(beginnings)})
 
 
@@ -94,14 +94,14 @@ def is_of_client(thread: str) -> bool:
 
 
 WALKS = 3
-"""How often a journey is gone: what is done once in a while, or when the machine is slow, falls out."""
+"""The number of times that each request is recorded; calls that do not occur every time are not counted."""
 
 LEISURE_S = 0.05
-"""Seconds in which a broker ends what belongs to an answer that has been received already."""
+"""Seconds to wait for a broker's work that continues after the client has the response."""
 
 
 def each_time(way: Way, go: Callable[[], object]) -> Counter[str]:
-    """Go a way several times, and return the calls that were made each time."""
+    """Run a function several times; return the calls that occurred in every run."""
     ways = []
     for _ in range(WALKS):
         time.sleep(LEISURE_S)
@@ -210,7 +210,9 @@ def question() -> Counter[str]:
 
 
 def micro_batch() -> Counter[str]:
-    """Walk a micro-batch as Spark goes it: one object plans, and a copy of it reads in another process."""
+    """Record a Spark micro-batch: one reader plans it, and a copy of the reader reads the data.
+
+    Spark runs the copy in another process."""
     from penstock import Broker, Producer
     from penstock.spark.source.data_source import PenstockDataSource
 
@@ -248,7 +250,7 @@ JOURNEYS: dict[str, Callable[[], Counter[str]]] = {
     "A table of events": table_of_events,
     "A question in SQL": question,
 }
-"""By their headings."""
+"""A dict from a section of ARCHITECTURE.md about a request to the function that records the request."""
 
 HEADING = re.compile(
     r"^### (?P<title>[^\n:]+): (?P<count>\d+)(?: of \d+)? modules(?:, \d+ calls|, and \d+ of protocol)?$",
@@ -257,14 +259,14 @@ HEADING = re.compile(
 
 
 COUNTED = ("A Produce",)
-"""The journeys whose headings say how many calls they are."""
+"""Sections of ARCHITECTURE.md whose headings also show the number of calls."""
 
 APART = ("A Fetch into Arrow", "A Spark micro-batch")
-"""The journeys whose headings count the modules of `protocol` apart."""
+"""Sections of ARCHITECTURE.md whose headings count the modules of `protocol` separately."""
 
 
 def with_counts(page: str, ways: dict[str, Counter[str]]) -> str:
-    """The page with the numbers of modules in its headings."""
+    """Return the page with the current numbers of modules in its headings."""
 
     def heading(found: re.Match[str]) -> str:
         title, count = found["title"], found["count"]
@@ -279,11 +281,15 @@ def with_counts(page: str, ways: dict[str, Counter[str]]) -> str:
 
 
 LIBRARIES = ("duckdb", "numpy", "pyarrow.compute")
-"""What journeys import that is not walked: without a profile, and once, this takes a third of the time."""
+"""Libraries that the recorded programs import.
+
+They are imported in advance and unprofiled, since importing them each time would take a third of the time."""
 
 
 def walk(*titles: str) -> dict[str, Counter[str]]:
-    """The ways of these journeys, each in a process of its own, where all threads begin under the profile."""
+    """Return the calls of each module for these sections of ARCHITECTURE.md, recorded in a new process.
+
+    All threads of that process start with the profiler."""
     done = subprocess.run(
         [sys.executable, __file__, *titles], capture_output=True, text=True, check=True, timeout=600
     )
@@ -293,7 +299,7 @@ def walk(*titles: str) -> dict[str, Counter[str]]:
 
 
 def show(title: str) -> None:
-    """Print the way of one journey, walked in a fork of this process."""
+    """Record the request of one section of ARCHITECTURE.md in a fork, and print its calls as JSON."""
     walker = os.fork()
     if walker == 0:
         print(json.dumps(JOURNEYS[title]()))

@@ -2,7 +2,7 @@
 
     python tools/write_broker_settings.py
 
-writes src/penstock/broker/config/keyword_settings.py. A test fails while it is stale.
+writes src/penstock/broker/config/keyword_settings.py. A test fails while that module is out of date.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ class BrokerSettings(TypedDict, total=False):
 
 
 OWN_ARGUMENTS = ("host", "port")
-"""Arguments that `Broker` has beside the settings."""
+"""Arguments of `Broker` that are not generated from settings."""
 
 
 def is_shown(key: ConfigKey) -> bool:
-    """Whether a setting is worth a keyword: those of Kafka 0.7 and those without effect are not."""
+    """Return True if a setting gets a keyword argument.
+
+    Settings for Kafka 0.7 and settings without effect get none."""
     return key.has_effect and not key.name.startswith("penstock.0.7.") and key.name not in OWN_ARGUMENTS
 
 
 def entry(key: ConfigKey) -> str:
-    """The keyword of one setting, with its description, on as few lines as the limit allows."""
+    """Return the source of one setting's keyword with its description, in as few lines as possible."""
     default = "" if key.default in (None, "") else f" Default: {key.default}."
     text = " ".join((key.doc + default).split()).replace("\\", "\\\\")
     keyword = f"    {key.name.replace('.', '_')}: {TYPES.get(key.type, 'str')}\n"
@@ -58,7 +60,7 @@ def entry(key: ConfigKey) -> str:
 
 
 def text() -> str:
-    """The whole module."""
+    """Return the source of the whole module."""
     return HEAD + "".join(entry(key) for _, key in sorted(BROKER_KEYS.items()) if is_shown(key))
 
 

@@ -1,8 +1,8 @@
-"""Write the schemas of what ``--json`` prints into docs/reference/command-line-json.md.
+"""Write the schemas of the commands' ``--json`` output into docs/reference/command-line-json.md.
 
     python tools/write_json_nouns.py
 
-A test fails while the page is not that of `penstock.cli.listing`.
+A test fails if the page does not match the field tables in `penstock.cli.listing`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BEGIN, END = "<!-- nouns: python tools/write_json_nouns.py -->", "<!-- end of no
 
 
 def tables() -> str:
-    """A table for each noun."""
+    """Return a Markdown table of fields for each kind of object that commands list."""
     parts = []
     for noun, fields in NOUNS.items():
         rows = "\n".join(f"| `{field.name}` | {field.type} | {field.meaning} |" for field in fields)
@@ -25,7 +25,7 @@ def tables() -> str:
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as they are to be."""
+    """Return the page with its tables replaced by current ones."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"

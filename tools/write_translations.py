@@ -1,8 +1,8 @@
-"""Write the tables of translations into docs/reference/gateway-translations.md.
+"""Write the tables of the gateway's translations into docs/reference/gateway-translations.md.
 
     python tools/write_translations.py
 
-A test fails while the page is not that of `penstock.gateway.translation.table`.
+A test fails if the page does not match `penstock.gateway.translation.table`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARKS = ("dropped", "others", "refusals", "codes")
 
 
 def dropped_by_4() -> dict[int, set[int]]:
-    """The versions that releases before 4.0 took, and one of 4 does not."""
+    """Return for each API key the request versions that a release before 4.0 has and a later one lacks."""
     found: dict[int, set[int]] = {}
     for newer in RELEASES.values():
         if newer.numbers <= LAST_ZOOKEEPER or newer.name == TRUNK:
@@ -39,7 +39,7 @@ def dropped_by_4() -> dict[int, set[int]]:
 
 
 def span(versions: Iterable[int]) -> str:
-    """Versions that follow each other: ``0-2``."""
+    """Return a range of consecutive versions as a text such as ``0-2``."""
     listed = sorted(versions)
     low, high = listed[0], listed[-1]
     if high >= NEWEST:
@@ -48,7 +48,7 @@ def span(versions: Iterable[int]) -> str:
 
 
 def speakers(key: int, versions: set[int]) -> str:
-    """The releases whose clients speak one of these versions: the newest that theirs had."""
+    """Return the releases whose newest version of an API is one of these, as a text."""
     names = [
         each.name
         for each in RELEASES.values()
@@ -60,7 +60,7 @@ def speakers(key: int, versions: set[int]) -> str:
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table in Markdown."""
+    """Return a Markdown table."""
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
@@ -72,7 +72,7 @@ def row_of(rule: TranslationRule, versions: set[int], *more: str) -> tuple[str, 
 
 
 def parts() -> dict[str, str]:
-    """The tables by their marks."""
+    """Return the tables, keyed by the name of the marker that encloses each in the page."""
     dropped = dropped_by_4()
     first, others = [], []
     seen: dict[int, set[int]] = {}
@@ -104,7 +104,7 @@ def parts() -> dict[str, str]:
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as they are to be."""
+    """Return the page with its tables replaced by current ones."""
     for mark, text in parts().items():
         begin, end = f"<!-- {mark}: python tools/write_translations.py -->", f"<!-- end of {mark} -->"
         before, _, rest = page.partition(begin)

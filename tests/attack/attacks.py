@@ -1,7 +1,7 @@
-"""What peers send that mean harm, or are broken: each attack is a function of a `Target`.
+"""Attacks by hostile or broken peers: each is a function that runs against the broker of a `Target`.
 
-An attack goes on until its time is over, over connections of its own, with topics and groups of its own. It
-expects nothing of the answers; that the connection is closed is an answer, too.
+An attack repeats until its time is over. It uses its own connections, topics and groups. It does not check
+the broker's responses, and the broker may close its connections.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NO_CLIENT = b"\xff\xff"
 
 
 class Target:
-    """The broker that is attacked, and until when."""
+    """The broker that an attack sends its requests to, and the time at which the attack ends."""
 
     def __init__(self, port: int, rng: random.Random, seconds: float) -> None:
         self.port = port
@@ -78,7 +78,7 @@ class Target:
         return time.monotonic() < self._until
 
     def ask(self, request: Message, version: int, client_id: str = "wire") -> Any:
-        """The answer over a new connection; None where there is none."""
+        """Send a request over a new connection; return the response, or None if none arrives."""
         with (
             contextlib.suppress(OSError),
             WireClient(self.port, timeout_s=20, client_id=client_id) as client,
@@ -87,12 +87,12 @@ class Target:
         return None
 
     def send(self, request: Message, version: int) -> None:
-        """Send a request and hang up."""
+        """Send a request, and close the connection without reading the response."""
         with contextlib.suppress(OSError), WireClient(self.port, timeout_s=5) as client:
             client.send(request, version)
 
     def send_bytes(self, data: bytes, patience_s: float = 1) -> None:
-        """Send bytes and wait for whatever comes."""
+        """Send bytes over a new connection, and read up to 64 bytes of whatever the broker answers."""
         with (
             contextlib.suppress(OSError),
             socket.create_connection(("127.0.0.1", self.port), timeout=patience_s) as peer,
@@ -103,7 +103,7 @@ class Target:
 
     @contextlib.contextmanager
     def crowd(self, size: int) -> Iterator[list[WireClient]]:
-        """So many connections at a time."""
+        """Yield the clients of `size` connections that are open at the same time."""
         with contextlib.ExitStack() as stack:
             clients = []
             for _ in range(size):
@@ -114,7 +114,7 @@ class Target:
             yield clients
 
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
-        """See that there is a topic; return its name."""
+        """Create a topic unless it exists, and return its name."""
         texts = [CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
         wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=texts)
         self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=5000), 4)
@@ -124,7 +124,7 @@ class Target:
         return self.ask(produce_request(records, topic=topic), version)
 
     def look_up(self, topic: str, at_ms: int) -> None:
-        """ListOffsets by time, which walks records."""
+        """Send a ListOffsets request for a timestamp, for which the broker must read records."""
         partition = ListOffsetsPartition(partition_index=0, timestamp=at_ms)
         self.ask(
             ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]),
@@ -149,7 +149,7 @@ def batch_with(
     max_ms: int | None = None,
     **fields: int,
 ) -> bytes:
-    """A batch with a right checksum, whatever is in it and whatever its header claims."""
+    """Return a record batch with a correct CRC around any `body` and any header fields."""
     now_ms = int(time.time() * 1000)
     batch = bytearray(HEADER_BYTES + len(body))
     batch[HEADER_BYTES:] = body
@@ -172,14 +172,14 @@ def batch_with(
 
 
 def gzip_bomb(size: int) -> bytes:
-    """As many zeros as `size`, a thousandth as large."""
+    """Return gzip data that decompresses to `size` zero bytes, and is about a thousandth as large."""
     packer = zlib.compressobj(9, wbits=31)
     parts = [packer.compress(bytes(1 << 20)) for _ in range(size >> 20)]
     return b"".join([*parts, packer.flush()])
 
 
 def zstd_bomb(size: int) -> bytes:
-    """A frame of blocks that each say: 128 KiB of the same byte."""
+    """Return a zstd frame that decompresses to `size` bytes: each block repeats one byte 128 Ki times."""
     blocks = max(1, size >> 17)
     head = b"\x28\xb5\x2f\xfd" + bytes([0b00000000, 0b01010000])
     block = lambda last: (last | 1 << 1 | (1 << 17) << 3).to_bytes(3, "little") + b"\0"  # noqa: E731
@@ -190,7 +190,7 @@ def zstd_bomb(size: int) -> bytes:
 
 
 def garbage_in_batches(target: Target) -> None:
-    """Bytes that are no records, counts that cannot be, compression that is none, times at the ends."""
+    """Produce batches with random bytes, wrong record counts, wrong codecs or extreme timestamps."""
     rng = target.rng
     topics = [target.topic("garbage"), target.topic("garbage-compacted", cleanup_policy="compact")]
     edge = 2**63 - 1
@@ -227,7 +227,11 @@ def garbage_in_batches(target: Target) -> None:
 
 
 def bombs(target: Target) -> None:
-    """Little that unpacks to much: produced, looked up by time, converted down, compacted, wrapped."""
+    """Produce small batches that decompress to many MB, and make the broker decompress them.
+
+    The broker decompresses them to look up timestamps, to convert or recompress records, and to compact a
+    log.
+    """
     rng = target.rng
     plain, compacted = target.topic("bombs"), target.topic("bombs-compacted", cleanup_policy="compact")
     recompressed = target.topic("bombs-recompressed", compression_type="gzip")
@@ -248,7 +252,7 @@ def bombs(target: Target) -> None:
 
 
 def deep_wrappers(target: Target) -> None:
-    """Messages compressed within compressed messages within compressed messages."""
+    """Produce and fetch messages that are compressed within each other, 30 levels deep."""
     topic = target.topic("wrappers")
     data = encode_message(0, 0, None, b"x" * 100, 0)
     for _ in range(30):
@@ -263,7 +267,7 @@ def deep_wrappers(target: Target) -> None:
 
 
 def repetition(target: Target) -> None:
-    """The same resource thousands of times in one request."""
+    """Send requests that name one topic, group or other resource thousands of times."""
     rng, times = target.rng, 11_000
     topic = target.topic("repeated", 3)
     target.ask(commit_request({(topic, n): 1 for n in range(3)}, group="repeated", metadata="m" * 4000), 5)
@@ -340,7 +344,7 @@ def repetition(target: Target) -> None:
 
 
 def control_characters(target: Target) -> None:
-    """Names that would move a terminal's cursor, or forge a line of the log."""
+    """Send names with control characters that could move a terminal's cursor or forge log lines."""
     rng = target.rng
     texts = ("\x1b[2J\x1b[31m", "x\n2026-01-01 ERROR forged", "\r\x00\x07\u202e", "\x9b31m", "{}%s%n" * 50)
     while target.goes_on:
@@ -353,7 +357,7 @@ def control_characters(target: Target) -> None:
 
 
 class _Parts:
-    """As much of a node as the makers of requests ask for: names and ids, and nothing that remembers."""
+    """A stand-in for parts of a broker's node, with the names and ids that request builders read."""
 
     id = subscription_id = bytes(range(16))
 
@@ -376,11 +380,14 @@ class _Parts:
 
 
 NODE: Any = type("Node", (), dict.fromkeys(("cluster", "store", "client_metrics", "sharing"), _Parts()))
-"""What every maker of a request gets in place of a node: an attack has none, it speaks to another process."""
+"""The argument that functions that build requests get instead of a broker's node.
+
+The attacked broker is another process, so an attack has no access to its node.
+"""
 
 
 def extremes(target: Target) -> None:
-    """Requests of every API and version with numbers, texts and arrays at their ends; random relatives."""
+    """Send requests of every API and version with extreme or random numbers, strings and arrays."""
     rng = target.rng
 
     harmful = {ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ALTER_CONFIGS}
@@ -406,7 +413,7 @@ def extremes(target: Target) -> None:
 
 
 def many_tags(target: Target) -> None:
-    """Eight million tagged fields in one request, and fewer."""
+    """Send requests with up to eight million tagged fields."""
     while target.goes_on:
         count = target.rng.choice((8 << 20, 1 << 20, 100_000))
         number = bytearray()
@@ -420,7 +427,7 @@ def many_tags(target: Target) -> None:
 
 
 def new_topics(target: Target) -> None:
-    """Metadata that names thousands of topics which there are not."""
+    """Send Metadata requests that each name 11,999 topics that do not exist."""
     for round_ in range(3):
         names = [MetadataRequestTopic(name=f"fresh-{round_}-{n}") for n in range(11_999)]
         target.ask(MetadataRequest(topics=names), 4)
@@ -432,7 +439,7 @@ def new_topics(target: Target) -> None:
 
 
 def votes(target: Target) -> None:
-    """Members that name a protocol twice, or many protocols, and go."""
+    """Join groups with 2,000 protocol names or with repeated ones, and close the connection."""
     rng = target.rng
     while target.goes_on:
         group = f"votes-{rng.randrange(5)}"
@@ -449,7 +456,7 @@ def votes(target: Target) -> None:
 
 
 def members_and_ids(target: Target) -> None:
-    """Ids that are asked for and not used, members with much to say, offsets with long notes."""
+    """Request member ids without using them, join with large metadata, commit long offset metadata."""
     rng = target.rng
     topic = target.topic("members", 50)
     large = {"range": subscription(topic) + bytes(900_000)}
@@ -475,7 +482,7 @@ def members_and_ids(target: Target) -> None:
 
 
 def sessions(target: Target) -> None:
-    """Fetch sessions as large as can be, over connections that stay and connections that go."""
+    """Open the largest possible fetch sessions over five connections at a time, and close them again."""
     topic = target.topic("sessions", 3)
     request = fetch_request(topic, 11_900, 100)
     request.session_epoch = request.min_bytes = request.max_wait_ms = 0
@@ -487,7 +494,7 @@ def sessions(target: Target) -> None:
 
 
 def unread_answers(target: Target) -> None:
-    """Converted records and large answers that are asked for, and never read."""
+    """Request large responses and converted records without ever reading them."""
     topic = target.topic("unread")
     value = os.urandom(500_000)
     for _ in range(60):
@@ -508,7 +515,7 @@ def unread_answers(target: Target) -> None:
 
 
 def producers(target: Target) -> None:
-    """Ids of producers, each used once."""
+    """Request thousands of producer ids, and produce one batch with each."""
     topic = target.topic("producers")
     while target.goes_on:
         with contextlib.suppress(OSError), WireClient(target.port, timeout_s=5) as client:
@@ -519,7 +526,7 @@ def producers(target: Target) -> None:
 
 
 def connections(target: Target) -> None:
-    """More connections than there are file descriptors, and frames that never arrive whole."""
+    """Open more connections than the broker has file descriptors, and send incomplete frames."""
     while target.goes_on:
         with target.crowd(1500) as clients:
             for client in clients[::10]:
@@ -532,7 +539,7 @@ def connections(target: Target) -> None:
 
 
 def nonsense(target: Target) -> None:
-    """Bytes that are no requests, again and again: each ends a connection."""
+    """Send bytes that are no request over many connections; the broker closes each connection."""
     rng = target.rng
     while target.goes_on:
         size = rng.choice((-1, 0, 1, 8, 100, 2**31 - 1))
@@ -540,7 +547,10 @@ def nonsense(target: Target) -> None:
 
 
 def starved_partitions(target: Target) -> None:
-    """Fetch as of 0.8 with a few bytes for each of three partitions: every one has its share."""
+    """Send Fetch 0 to 2 with a limit of 500 bytes for each of three partitions.
+
+    Raise AssertionError if a response has not exactly 500 bytes for each partition.
+    """
     topic = target.topic("shares", 3)
     for index in range(3):
         target.ask(produce_request(batch_of(b"v" * 2000), topic=topic, partition=index), 7)
@@ -554,7 +564,7 @@ def starved_partitions(target: Target) -> None:
 
 
 class Attack(NamedTuple):
-    """An attack, and by how much longer than the others it goes on."""
+    """A function that attacks a broker, and the factor by which it runs longer than other attacks."""
 
     run: Callable[[Target], None]
     times: float = 1

@@ -1,4 +1,4 @@
-"""What harms one broker, sent to every broker of a cluster, and what only a cluster can be told."""
+"""Attacks on a cluster: those on one broker, sent to all brokers, and one with false replica ids."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GOOD_TOPIC = "good-topic"
 
 
 class ClusterTarget(Target):
-    """The brokers that are attacked: each connection goes to one of them."""
+    """The brokers of a cluster that an attack uses: each new connection goes to a random one."""
 
     def __init__(self, ports: Sequence[int], rng: random.Random, seconds: float) -> None:
         super().__init__(ports[0], rng, seconds)
@@ -44,16 +44,19 @@ class ClusterTarget(Target):
 
     @property
     def port(self) -> int:
-        """That of a broker, another one each time."""
+        """The port of a broker, drawn at random each time the property is read."""
         return self.rng.choice(self._ports)
 
     @port.setter
     def port(self, port: int) -> None:
-        """Nothing is kept: there are several."""
+        """Ignore an assigned port, because the target has the ports of several brokers."""
 
 
 def false_replicas(target: Target) -> None:
-    """Clients that say they are brokers, and that they have what was never written, of the good topic."""
+    """Send Fetch requests with replica ids and false fetch offsets for the good client's topic.
+
+    A broker that believed them would advance the high watermark too far.
+    """
     rng = target.rng
     while target.goes_on:
         replica = rng.choice((0, 1, 2, 3, 4, 2**31 - 1))

@@ -1,16 +1,16 @@
-"""A client that does everything right, as a process of its own: it produces, and consumes in a group.
+"""A correct client in a process of its own, which the attacks must not harm: it produces and consumes.
 
     python good_client.py TOPIC OUTPUT
 
-Its settings are a JSON object in the environment, ``GOOD_CLIENT_SETTINGS``. Where it has to log in, it also
-does so anew several times a second.
+Its settings are a JSON object in the environment variable ``GOOD_CLIENT_SETTINGS``. With SASL settings, it
+also logs in over a new connection several times a second.
 
-Writes to OUTPUT, one JSON array in a line: ``["produced", time, seconds, number]`` for each record that was
-acknowledged, ``["consumed", time, seconds, number]`` for each that arrived, both with the time of the
-monotonic clock (which all processes share) and how long it took since it was handed over; and
-``["late", time, seconds, null]`` by how much a pause took longer than asked for, which tells how busy the
-machine is; ``["logged in", time, seconds, null]`` for each login, up to an answer to a request behind it;
-``["failed", time, 0, text]`` for what went wrong. Ends at the end of its standard input.
+The program writes one JSON array per line to OUTPUT. ``["produced", time, seconds, number]`` stands for an
+acknowledged record, ``["consumed", time, seconds, number]`` for a consumed one. `time` is the monotonic
+clock, which all processes share; `seconds` is the time since the record was passed to the producer.
+``["late", time, seconds, null]`` says by how much a pause exceeded the requested time, which shows how busy
+the machine is. ``["logged in", time, seconds, null]`` says how long a login and one request after it took.
+``["failed", time, 0, text]`` reports an error. The program ends at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from penstock import Admin, Consumer, Producer
 from penstock.errors import PenstockError
 
 PAUSE_S = 0.01
-"""About a hundred records a second: enough to notice what holds the broker up, and no load."""
+"""The pause between two records, in seconds.
+
+A hundred records a second are enough to notice delays of the broker, and no noticeable load.
+"""
 
 
 class Diary:
-    """What has happened, a line each."""
+    """A file to which the client writes one JSON line for each event, such as a consumed record."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

@@ -1,7 +1,7 @@
-"""What peers do before they have logged in, or instead: each attack is a function of a `LoginTarget`.
+"""Attacks before or instead of a login: each is a function that runs against a `LoginTarget`.
 
-The broker has a listener with TLS and SASL and one with SASL only. None of the attackers knows a password,
-except those that take a login apart: they know that of a user without any rights.
+The broker has a listener with TLS and SASL and one with SASL only. Most attacks use no valid password. Those
+that change the steps of a login use the password of a user without any rights.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from penstock.security.scram import ScramClient
 
 CROWD = 10_000
 FAILURE_DELAY_S = 0.1
-"""`connection.failed.authentication.delay.ms`, unless it is set."""
+"""The default of `connection.failed.authentication.delay.ms`, in seconds."""
 
 POOR_USER, POOR_PASSWORD = "poor", "poor-password"
 
 
 class LoginTarget(Target):
-    """The broker that is attacked: `port` is that of SASL_PLAINTEXT, `tls_port` that of SASL_SSL."""
+    """The attacked broker: `port` is its SASL_PLAINTEXT listener, `tls_port` its SASL_SSL listener."""
 
     def __init__(self, port: int, tls_port: int, ca: str, rng: random.Random, seconds: float) -> None:
         super().__init__(port, rng, seconds)
@@ -43,7 +43,7 @@ class LoginTarget(Target):
 
     @contextlib.contextmanager
     def sockets(self, size: int, port: int) -> Iterator[list[socket.socket]]:
-        """So many connections at a time, however long it takes until they are there."""
+        """Yield `size` open sockets; connecting may take longer than the attack's time."""
         with contextlib.ExitStack() as stack:
             made: list[socket.socket] = []
             while len(made) < size:
@@ -51,7 +51,7 @@ class LoginTarget(Target):
             yield made
 
     def hello(self) -> bytes:
-        """The first message of a TLS handshake."""
+        """Return the first message of a TLS handshake, ClientHello."""
         outgoing = ssl.MemoryBIO()
         tls = self.context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
         with contextlib.suppress(ssl.SSLWantReadError):
@@ -60,13 +60,13 @@ class LoginTarget(Target):
 
 
 def silent_crowd(target: LoginTarget) -> None:
-    """Ten thousand connections that say nothing, half of them where TLS is spoken."""
+    """Open ten thousand connections that send nothing, half of them to the TLS listener."""
     with target.sockets(CROWD // 2, target.port), target.sockets(CROWD // 2, target.tls_port):
         _hold(target)
 
 
 def crowd_amid_handshakes(target: LoginTarget) -> None:
-    """Ten thousand connections that begin TLS, SASL or a frame, and do not go on."""
+    """Open ten thousand connections, each with an unfinished TLS handshake, SASL login or frame."""
     hello = target.hello()
     with WireClient(target.port) as wire:
         sasl = wire.bytes_of(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1)
@@ -83,14 +83,17 @@ def crowd_amid_handshakes(target: LoginTarget) -> None:
 
 
 def _hold(target: LoginTarget) -> None:
-    """Keep them open for a second, or for what is left of the time."""
+    """Keep an attack's connections open for a second, or until the attack's time is over if that is later."""
     time.sleep(1)
     while target.goes_on:
         time.sleep(0.1)
 
 
 def endless_handshakes(target: LoginTarget) -> None:
-    """TLS from beginning to end, again and again, and then silence: what costs the broker most."""
+    """Complete TLS handshakes again and again, and send nothing more on those connections.
+
+    Handshakes cost the broker more CPU time than other requests.
+    """
     context = target.context()
     with contextlib.ExitStack() as stack:
         while target.goes_on:
@@ -100,7 +103,7 @@ def endless_handshakes(target: LoginTarget) -> None:
 
 
 def old_tls(target: LoginTarget) -> None:
-    """TLS 1.0 and 1.1, and hellos with a byte changed: none becomes a connection."""
+    """Send ClientHello messages of TLS 1.1 and older and damaged ones; the broker may accept none."""
     hello = target.hello()
     while target.goes_on:
         version = target.rng.choice((b"\x03\x00", b"\x03\x01", b"\x03\x02"))
@@ -124,7 +127,10 @@ def old_tls(target: LoginTarget) -> None:
 
 
 def guesses(target: LoginTarget) -> None:
-    """A hundred connections guess passwords: each failure takes its time, and ends the connection."""
+    """Send wrong passwords over a hundred connections.
+
+    The broker delays each failure by FAILURE_DELAY_S, and closes the connection.
+    """
     while target.goes_on:
         with target.crowd(100) as clients:
             asked: list[tuple[WireClient, float]] = []
@@ -151,7 +157,7 @@ def guesses(target: LoginTarget) -> None:
 
 
 def _steps(rng: random.Random) -> list[tuple[Any, int]]:
-    """Requests of which some would be a login, in another order."""
+    """Return the requests of a SCRAM login and some others in a random order."""
     scram = ScramClient("SCRAM-SHA-512", POOR_USER, POOR_PASSWORD)
     steps: list[tuple[Any, int]] = [
         (ApiVersionsRequest(), 0),
@@ -166,7 +172,7 @@ def _steps(rng: random.Random) -> list[tuple[Any, int]]:
 
 
 def disordered_logins(target: LoginTarget) -> None:
-    """Steps of a login skipped, repeated, interleaved: nothing is served without a proof."""
+    """Skip, repeat and mix the steps of logins; the broker serves no data without a completed login."""
     while target.goes_on:
         with contextlib.suppress(OSError), WireClient(target.port, timeout_s=5) as client:
             for request, version in _steps(target.rng):
@@ -182,7 +188,7 @@ def disordered_logins(target: LoginTarget) -> None:
 
 
 def replayed_logins(target: LoginTarget) -> None:
-    """The bytes of a login that has worked, sent again by another: whole, cut, and twice in one."""
+    """Send the bytes of a successful login again over other connections: whole, cut off and doubled."""
     with WireClient(target.port) as client:
         sent = [client.bytes_of(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1)]
         client.socket.sendall(sent[0])
@@ -211,7 +217,7 @@ def replayed_logins(target: LoginTarget) -> None:
 
 
 def large_tokens(target: LoginTarget) -> None:
-    """Frames as large as they may be before a login, on many connections, most of them never whole."""
+    """Send SASL tokens of the largest permitted size over a hundred connections, most of them incomplete."""
     handshake = SaslHandshakeRequest(mechanism="SCRAM-SHA-512")
     token = SaslAuthenticateRequest(auth_bytes=b"n,,n=poor,r=" + b"x" * 500_000)
     while target.goes_on:
@@ -225,7 +231,7 @@ def large_tokens(target: LoginTarget) -> None:
 
 
 def garbage_logins(target: LoginTarget) -> None:
-    """Bytes of chance before and amid a login, with and without TLS."""
+    """Send random bytes before and during a login, with and without TLS."""
     rng, context = target.rng, target.context()
     with WireClient(target.port) as wire:
         handshakes = [
@@ -246,7 +252,7 @@ def garbage_logins(target: LoginTarget) -> None:
 
 
 def unread_refusals(target: LoginTarget) -> None:
-    """ApiVersions asked for without end before a login, and no answer read."""
+    """Send ApiVersions requests of an unknown version before a login, and read no response."""
     with WireClient(target.port) as wire:
         known = wire.bytes_of(ApiVersionsRequest(), 0)
     unknown = (known[:6] + struct.pack(">h", 99) + known[8:]) * 2_000

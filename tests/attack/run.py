@@ -1,14 +1,13 @@
-"""A broker process, a client that does everything right, and everything that harmed one or the other once.
+"""Attack a broker process while a correct client uses it, and report the effects on both.
 
     python tests/attack/run.py [--seconds 8] [--seed 1] [--only NAME] [--scene one] [--directory DIR]
 
-Sends each attack of `attacks` for so many seconds to a broker with its data on disk, beside the client of
-`good_client`, then those of `clusters` to a cluster of three in one process, and each of `logins` to a broker
-with TLS and SASL. Prints a line for each: the client's worst
-latency, how long a login of it took, by how much the machine let a pause of it take too long (which is
-allowed for), the most memory the broker had above that at rest, what it wrote to its log. At the end the
-broker is stopped and started again, and everything that was acknowledged is read. It ends with 1 if a limit
-was exceeded.
+The program runs the attacks of `attacks` against a broker with its data on disk, those of `clusters` against
+three brokers in one process, and those of `logins` against a broker with TLS and SASL. Each attack takes
+`--seconds`, while the client of `good_client` produces and consumes. For each attack it prints the client's
+worst latency and its longest login. It also prints how much too long a pause of the client took, by which the
+limits are extended, the broker's additional memory, and what the broker logged. At the end it restarts the
+broker and reads all acknowledged records. The exit status is 1 if a limit was exceeded.
 """
 
 from __future__ import annotations
@@ -43,39 +42,41 @@ from security_certificates import authority, issue  # noqa: E402
 
 LATENCY_S_MAX = 0.5
 LOGIN_S_MAX = 4.0
-"""Of a login over new connections. Where ten thousand others connect at once, the kernel's queue of them is
-full, and it tries again after a second.
+"""The longest that a login over a new connection may take, in seconds.
+
+While ten thousand other connections are opened, the kernel's queue is full, and connecting is tried again
+after a second.
 """
 
 MEMORY_BYTES_MAX = 300 << 20
 LOG_BYTES_MAX = 1 << 20
 UNKNOWN_BYTES = 32 << 10
-"""What a connection may take whose client has begun TLS and does not go on: OpenSSL's state."""
+"""The most memory in bytes for a connection with an unfinished TLS handshake: the state of OpenSSL."""
 
 TOPIC = "good-topic"
 FILES_MAX = 1024
-"""File descriptors of the broker, so that an attack can use them up."""
+"""The broker's limit of file descriptors, low enough that an attack can use all of them."""
 
 CROWD_FILES_MAX = 16_384
-"""The same for a broker that is attacked before logins: ten thousand connections reach it."""
+"""The limit of file descriptors of a broker to which attacks open ten thousand connections."""
 
 
 class Line(NamedTuple):
-    """What one attack did."""
+    """The measurements of one attack, which `run` prints as one line."""
 
     name: str
     latency_s: float
     login_s: float
-    """How long a login took, at worst."""
+    """The longest login during the attack, in seconds."""
     late_s: float
-    """By how much the machine let a pause of the client take too long."""
+    """The most by which a pause of the client exceeded the requested time, in seconds."""
     memory_bytes: int
     log_bytes: int
     failure: str
 
 
 class Outcome(NamedTuple):
-    """What all of them did, and what was wrong at the end."""
+    """The measurements of all attacks, and the problems that were found."""
 
     lines: list[Line]
     idle_latency_s: float
@@ -83,7 +84,7 @@ class Outcome(NamedTuple):
 
 
 class BrokerProcess:
-    """A broker with its data in a directory; its log goes into a file."""
+    """A broker in a process of its own with its data in a directory; its log is written to a file."""
 
     def __init__(
         self, directory: Path, log: Path, options: Sequence[str] = (), files_max: int = FILES_MAX
@@ -104,7 +105,7 @@ class BrokerProcess:
             raise ChildProcessError(f"the broker does not start:\n{log.read_text(errors='replace')[-3000:]}")
         addresses = line.partition(" listening on ")[2].partition(", data in")[0]
         self.ports = [int(each.rpartition(":")[2]) for each in addresses.split(",")]
-        """Those of its listeners, or of the brokers of a cluster."""
+        """The ports of the broker's listeners, or of all brokers of a cluster."""
         self.port = self.ports[0]
 
     @property
@@ -112,14 +113,14 @@ class BrokerProcess:
         return self._log.stat().st_size
 
     def status(self, field: str) -> int:
-        """A figure of ``/proc/PID/status`` in bytes."""
+        """Return a field of the broker's ``/proc/PID/status`` in bytes."""
         for line in Path(f"/proc/{self.popen.pid}/status").read_text().splitlines():
             if line.startswith(field + ":"):
                 return int(line.split()[1]) * 1024
         raise ProcessLookupError(f"the broker has no {field}: it has ended")
 
     def forget_peak(self) -> None:
-        """Have the most memory counted from now on."""
+        """Reset the broker's peak memory to its present memory."""
         Path(f"/proc/{self.popen.pid}/clear_refs").write_text("5")
 
     def end(self, number: int) -> int:
@@ -128,7 +129,7 @@ class BrokerProcess:
 
 
 class GoodClient:
-    """The process of `good_client`, and what it has noted."""
+    """The process of `good_client`, and functions that evaluate the events that it has written."""
 
     def __init__(self, settings: dict[str, str], output: Path) -> None:
         self._output = output
@@ -150,11 +151,17 @@ class GoodClient:
         return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]  # type: ignore[misc]
 
     def longest_between(self, kind: str, start: float, end: float) -> float:
-        """The longest of a kind that ended in between: ``late``, or ``logged in``."""
+        """Return the longest event of a kind, in seconds, that ended between two times.
+
+        The kind is ``late`` or ``logged in``.
+        """
         return max((s for what, at, s, _ in self.notes() if what == kind and start <= at <= end), default=0)
 
     def worst_between(self, start: float, end: float) -> float:
-        """The longest time that anything took which ended in between; and the longest silence, if longer."""
+        """Return the longest time in seconds that a record took between two times.
+
+        A longer gap between two records counts instead.
+        """
         worst = 0.0
         for what in ("produced", "consumed"):
             times = [start]
@@ -167,7 +174,7 @@ class GoodClient:
         return worst
 
     def wait_for(self, count: int) -> None:
-        """Wait until so many records have come around."""
+        """Wait until the client has consumed `count` records."""
         deadline = time.monotonic() + 60
         while sum(note[0] == "consumed" for note in self.notes()) < count:
             if time.monotonic() > deadline:
@@ -182,7 +189,7 @@ class GoodClient:
 
 
 class Scene:
-    """A broker without security, and what is sent to it."""
+    """One broker without security, its limits, and the attacks that `run` sends to it."""
 
     attacks: tuple[Attack, ...] = ATTACKS
     options: Sequence[str] = ("--port", "0")
@@ -190,7 +197,7 @@ class Scene:
     memory_bytes_max = MEMORY_BYTES_MAX
 
     def settings(self, port: int) -> dict[str, str]:
-        """Settings of the good client; `port` is that of the broker's first listener."""
+        """Return the settings of the good client; `port` is that of the broker's first listener."""
         return {"bootstrap.servers": f"127.0.0.1:{port}"}
 
     def target(self, ports: Sequence[int], rng: random.Random, seconds: float) -> Target:
@@ -198,7 +205,10 @@ class Scene:
 
 
 class ClusterScene(Scene):
-    """Three brokers in one process: the good client has three replicas, and attacks reach each broker."""
+    """Three brokers in one process; the good client's topic has three replicas.
+
+    Attacks connect to each broker.
+    """
 
     attacks = CLUSTER_ATTACKS
     options = ("--port", "0", "--brokers", "3")
@@ -208,9 +218,9 @@ class ClusterScene(Scene):
 
 
 class LoginScene(Scene):
-    """A broker with listeners for TLS with SASL, and for SASL, beside that which the others have.
+    """A broker with three listeners: SASL over TLS, SASL without TLS, and plaintext.
 
-    The good client uses the first, and logs in anew several times a second.
+    The good client uses SASL over TLS, and logs in over new connections several times a second.
     """
 
     attacks = LOGIN_ATTACKS
@@ -275,7 +285,10 @@ def broker_in(directory: Path, log: Path, scene: Scene) -> Iterator[BrokerProces
 def run(
     seconds: float, seed: int, only: str | None = None, *, directory: str | None = None, verbose: bool = True
 ) -> Outcome:
-    """Send all attacks, or one; return what they did. The broker's data are below `directory` meanwhile."""
+    """Run all attacks on one broker, or only the one named `only`; return the measurements.
+
+    The broker's data are in a temporary directory below `directory`.
+    """
     with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
         return _run(Path(place), Scene(), seconds, seed, only, verbose)
 
@@ -283,7 +296,7 @@ def run(
 def run_cluster(
     seconds: float, seed: int, only: str | None = None, *, directory: str | None = None, verbose: bool = True
 ) -> Outcome:
-    """Send to a cluster of three brokers in one process what harms one of them, as `run` does."""
+    """Run the attacks on three brokers in one process, with the arguments of `run`."""
     with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
         return _run(Path(place), ClusterScene(), seconds, seed, only, verbose)
 
@@ -297,7 +310,7 @@ def run_logins(
     verbose: bool = True,
     unknown_max: int | None = None,
 ) -> Outcome:
-    """Send what comes before or instead of logins to a secured broker, as `run` does with the others."""
+    """Run the attacks on the logins of a broker with TLS and SASL, with the arguments of `run`."""
     with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
         scene = LoginScene(Path(place), unknown_max)
         return _run(Path(place), scene, seconds, seed, only, verbose)
@@ -375,7 +388,7 @@ def _attack(
 
 
 def _lost(client: GoodClient, port: int) -> list[str]:
-    """What was acknowledged and is not there any more, or did not come around."""
+    """Return a text for each problem: acknowledged records that are lost or were not consumed."""
     acknowledged = {note[3] for note in client.notes() if note[0] == "produced"}
     consumed = {note[3] for note in client.notes() if note[0] == "consumed"}
     kept = set()

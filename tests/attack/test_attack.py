@@ -1,4 +1,4 @@
-"""A broker process under attack harms no client that does everything right. `run` has what is held to."""
+"""Tests that a correct client works within the limits of `run` while others attack its broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
-"""Where forcing data to disk takes no time, however busy the disk of a machine for tests is."""
+"""A directory in memory, where fsync is fast even while the disk is busy; None without one."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A broker's state without sockets, and ways to ask it something."""
+"""A broker node without sockets for tests, and functions that send requests to its handlers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW_MS = 1_700_000_000_000
 
 
 EVERY_API = {"unstable_api_versions_enable": "true", "penstock_client_metrics": "true"}
-"""Settings of a node that offers every API in every version."""
+"""The settings of a test node that offers every API in every version, unstable versions included."""
 
 
 def make_node(
@@ -52,13 +52,16 @@ def context_of(node: Node, version: int, waited_s: float = 0) -> Context:
 
 
 def ask(node: Node, request: Message, version: int, waited_s: float = 0) -> Any:
-    """What the handler of a request returns: a response, a Wait or None."""
+    """Call the handler of a request in a version; return the response, a `Wait` or None."""
     assert request.API_KEY is not None
     return ROUTES[request.API_KEY].handle(request, context_of(node, version, waited_s))
 
 
 def ask_bytes(node: Node, request: Message, version: int) -> Any:
-    """The same through frames both ways: whether this version can really be read and written."""
+    """Send a request to a node as an encoded frame, and decode the response frame.
+
+    The message classes and the codec must support the version in both directions.
+    """
     assert request.API_KEY is not None
     frame = b"".join(encode_request(request, version, 7, "bench"))[4:]
     pieces = answer(memoryview(bytearray(frame)), context_of(node, version))
@@ -96,6 +99,6 @@ def produce_request(
 
 
 def produce(node: Node, records: Any, version: int = 9, **where: Any) -> Any:
-    """The partition's part of the answer to a Produce request."""
+    """Send a Produce request for one partition; return the partition's entry in the response."""
     response = ask(node, produce_request(records, **where), version)
     return response.responses[0].partition_responses[0]

@@ -1,4 +1,7 @@
-"""Every value that a field of a request can have on the wire and no client sends: made from its layout."""
+"""Requests for tests whose fields have extreme values that are legal on the wire but that no client sends.
+
+The values are derived from the layout of each request.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,21 @@ from penstock.protocol.message import Message
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 NOT_UTF8_BYTES_MIN = 30_000
-"""So many bytes of 1 stand for as many that are not UTF-8: three times as long once they are read."""
+"""The shortest run of 1 bytes that `malformed` replaces with bytes that are not UTF-8.
+
+Decoded with U+FFFD for each byte, such a string takes three times as many bytes.
+"""
 
 CONTROLS = "\x00\x1b[31m\r\n\u2028\x7f../%s{}\\'\""
 
 
 def malformed(frame: bytes) -> bytes:
-    """The frame with bytes that are no UTF-8 where strings are to have them."""
+    """Return the frame with each long run of 1 bytes replaced with 0xFF bytes, which are not UTF-8."""
     return re.sub(rb"\x01{%d,}" % NOT_UTF8_BYTES_MIN, lambda found: b"\xff" * len(found[0]), frame)
 
 
 class Place(NamedTuple):
-    """A field of one struct in a request."""
+    """A field of one struct in a request, which `set_extreme` and `at_random` can set."""
 
     holder: Any
     attribute: str
@@ -36,7 +42,7 @@ class Place(NamedTuple):
 
 
 def filled(request: Message, version: int) -> Message:
-    """The request with an element in each of its arrays of structs that has none."""
+    """Add an element to each empty array of structs in a request, and return the request."""
     _fill(codec_for(type(request), version).layout, request)
     return request
 
@@ -64,7 +70,7 @@ def _new(holder: Any, layout: StructLayout) -> Any:
 
 
 def places(request: Message, version: int) -> list[Place]:
-    """Every field that the request sends in a version."""
+    """Return every field that the request encodes in a version."""
     return list(_places(codec_for(type(request), version).layout, request, ""))
 
 
@@ -82,7 +88,7 @@ def _places(layout: StructLayout, holder: Any, path: str) -> Iterator[Place]:
 
 
 def extremes(wire: WireType) -> list[Any]:
-    """What a field of this type can be at its ends."""
+    """Return the extreme values of a field of this wire type, such as the least and the greatest number."""
     if isinstance(wire, Fixed):
         return _numbers(wire.name)
     if isinstance(wire, Varint):
@@ -123,12 +129,15 @@ def _numbers(name: str) -> list[Any]:
 
 
 def count(request: Message, version: int) -> int:
-    """How many changes `set_extreme` knows for a request."""
+    """Return the number of different changes that `set_extreme` can make to a request."""
     return sum(len(extremes(place.wire)) for place in places(request, version))
 
 
 def set_extreme(request: Message, version: int, number: int) -> str:
-    """Set one field to one of its extremes, by the number of the change; return what was set."""
+    """Set one field of a request to one of its extreme values.
+
+    The number of the change selects the field and the value. Returns a text that names both.
+    """
     for place in places(request, version):
         values = extremes(place.wire)
         if number < len(values):
@@ -139,7 +148,10 @@ def set_extreme(request: Message, version: int, number: int) -> str:
 
 
 def at_random(request: Message, version: int, dice: random.Random) -> str:
-    """Set about half of the numbers, and a few of the other fields, to extremes; return what was set."""
+    """Set about half of the number fields, and a tenth of the others, to extreme values.
+
+    Returns a text that lists the changes.
+    """
     done = []
     for place in places(request, version):
         is_number = isinstance(place.wire, (Fixed, Varint))

@@ -1,6 +1,7 @@
-"""A client that does nothing wrong: it produces, polls, waits for time to pass, and is in a group.
+"""A well-behaved client, which tests run beside clients that break the rules.
 
-It must not notice what happens to others. Each of its threads keeps its first error, and counts rounds.
+It produces, polls, waits for deadlines and is a member of a group, each in one thread. Faults of other
+clients must not affect it. Each thread stores its first error and counts its rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 ROUND_S = 0.01
 POLL_MS = 10
 SESSION_MS = 600_000
-"""So long that a machine with much else to do does not end it."""
+"""A session timeout in milliseconds, long enough that it does not expire on a busy machine."""
 PATIENCE_S = 60.0
 
 
@@ -34,7 +35,10 @@ def fetch_request(topic: str, offset: int, wait_ms: int, bytes_max: int = 1 << 2
 
 
 class GoodClient:
-    """Works on the topics ``good`` and ``quiet`` and in the group ``good`` from `start` to `stop`."""
+    """A well-behaved client, used to check that faults of other clients do not affect it.
+
+    From `start` to `stop` it uses the topics ``good`` and ``quiet`` and the group ``good``.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -63,10 +67,10 @@ class GoodClient:
         assert not any(thread.is_alive() for thread in self._threads)
 
     def is_well(self) -> None:
-        """Wait until every thread has done two rounds from now on.
+        """Wait until every thread has done two more rounds.
 
         Raises:
-            AssertionError: one of them has met an error, or does not get on.
+            AssertionError: a thread has met an error, or makes no progress.
         """
         before = dict(self.rounds)
         deadline = time.monotonic() + PATIENCE_S

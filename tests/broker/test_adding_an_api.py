@@ -1,8 +1,8 @@
-"""How to add an API, done with one that does not exist: ARCHITECTURE.md's recipe over a real socket.
+"""Tests of ARCHITECTURE.md's recipe for adding an API: they follow it for an API that does not exist.
 
-It is done to a copy of the repository, step by step as the recipe says. Every file that changed must be one
-that the recipe names, and each step must have the effect that it promises. Then it is done at run time, with
-classes made on the spot.
+The steps are done in a copy of the repository. Every changed file must be one that the recipe names, and each
+step must have the effect that the recipe promises. Other tests define the API at run time, and use it over a
+real socket.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def print_answer(node):
     else:
         print(*(f"{line.text}:{line.error_code}" for line in lines))
 """
-"""Functions for the programs below, which ask a node without sockets."""
+"""Python source that is put before the test programs: functions that send requests to a node."""
 
 RIGHTS = """
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -178,13 +178,16 @@ print(ReplicationGate(None, selects_by_rack=False).intercept(route) is not route
 
 
 class Copy:
-    """The package and its tests in a directory of their own, where things can be added."""
+    """A copy of the package and its tests in a temporary directory, in which the recipe is followed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path / "repository"
         self._compiled = path / "compiled"
         self._times = count(1_000_000_000)
-        """When files are changed: Python compiles a module again if its time or its size is another one."""
+        """A counter of modification times for changed files.
+
+        Python compiles a module again only if its time or its size differs.
+        """
         without = shutil.ignore_patterns("__pycache__")
         for name in ("src/penstock", "tests/broker", "tests/protocol"):
             shutil.copytree(ROOT / name, self.path / name, ignore=without)
@@ -194,7 +197,7 @@ class Copy:
             shutil.copy2(file, place)
 
     def run(self, *arguments: str, fails: bool = False) -> str:
-        """Return what a Python program prints that has the copy as its package."""
+        """Run a Python program with the copy as its package; return what it prints."""
         environment = {
             "PYTHONPATH": f"{self.path / 'src'}:{self.path / 'tests'}",
             "PYTHONPYCACHEPREFIX": str(self._compiled),
@@ -212,11 +215,11 @@ class Copy:
         return done.stdout
 
     def asks(self, program: str) -> list[str]:
-        """Return the lines that a program prints about the API."""
+        """Run a program that sends requests of the new API; return the lines that it prints."""
         return self.run("-c", OF_A_NODE + program).splitlines()
 
     def holds(self, file: str, law: str, *, fails: bool = False) -> None:
-        """Run one test of the copy, which holds or fails."""
+        """Run one test of the copy, and check that it passes, or that it fails if `fails` is True."""
         module = file.removeprefix("tests/").removesuffix(".py").replace("/", ".")
         self.run("-c", f"from {module} import {law}; {law}()", fails=fails)
 
@@ -232,7 +235,7 @@ class Copy:
         self.run("tools/generate_messages.py")
 
     def follow_to_the_offer(self) -> None:
-        """Do what steps 1 to 4 say."""
+        """Follow steps 1 to 4 of the recipe, after which the API is offered."""
         self.define(highest=0)
         self.write(f"{HANDLERS}/echo.py", HANDLER)
         text = (self.path / OFFERS).read_text()
@@ -240,7 +243,7 @@ class Copy:
 
     @contextmanager
     def changed(self, file: str, pattern: str, replacement: str) -> Iterator[None]:
-        """Change the one place in a file that has a pattern, for as long as it lasts."""
+        """Replace the only match of a pattern in a file for the length of a block."""
         before = (self.path / file).read_text()
         text, places = re.subn(pattern, replacement, before, flags=re.MULTILINE)
         assert places == 1, f"{pattern} in {file}"
@@ -249,7 +252,7 @@ class Copy:
         self.write(file, before)
 
     def row(self, file: str, table: str, row: str) -> AbstractContextManager[None]:
-        """Add a row to a table of a module, for as long as it lasts."""
+        """Add a row to a table of a module for the length of a block."""
         begin = rf"^({table}(?:: [^=\n]+)? = (?:frozenset\(\s*)?[({{])"
         return self.changed(file, begin, rf"\1{row}, ")
 
@@ -265,7 +268,10 @@ class Copy:
 
 @pytest.fixture(scope="module")
 def offered(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """A copy in which steps 1 to 4 have been followed. Tests put back what they change."""
+    """Return a copy in which steps 1 to 4 of the recipe have been followed.
+
+    Tests share it, and undo their changes.
+    """
     copy = Copy(tmp_path_factory.mktemp("offered"))
     copy.follow_to_the_offer()
     return copy
@@ -277,7 +283,7 @@ def recipe() -> str:
 
 
 def is_named(file: str) -> bool:
-    """Whether the recipe names a file in backticks, or its directory with a slash at the end."""
+    """Return True if the recipe names a file in backticks, or its directory with a final slash."""
     named = {name for name in re.findall(r"`([\w./]+)`", recipe()) if "/" in name}
     return file in named or f"{file.rpartition('/')[0]}/" in named
 
@@ -382,16 +388,18 @@ TABLES = {
     EVERY_VERSION: {"REQUESTS"},
     DENIED: {"DENIED"},
 }
-"""The tables that the recipe names, by their modules."""
+"""A dict from module to the tables by API that the recipe names in it."""
 
 OF_OTHER_APIS = {"_ONCE_IN_ZOOKEEPER", "KINDS", "IMPLICIT_ADDS_SINCE"}
-"""Tables that no new API belongs to: of offsets that were in ZooKeeper, of the share coordinator's requests,
-and of writing that enters a transaction.
+"""Tables by API to which no new API belongs.
+
+They concern offsets once stored in ZooKeeper, requests of the share coordinator, and writes that join a
+transaction.
 """
 
 
 def tables_by_api(module: Path) -> set[str]:
-    """Return the names of a module's tables in which keys of APIs stand."""
+    """Return the names of a module's tables whose keys or elements are members of `ApiKey`."""
     found = set()
     for node in ast.parse(module.read_text("utf-8")).body:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -423,7 +431,7 @@ def test_the_recipe_names_every_table_by_api() -> None:
 
 @pytest.fixture
 def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[type[Message], type[Message]]:
-    """The message classes of the made-up API, registered with a handler for the length of a test."""
+    """Register the made-up API with its message classes and a handler for one test; return the classes."""
     classes = []
     for definition in (REQUEST, RESPONSE):
         path = tmp_path / f"{definition['name']}.json"

@@ -1,7 +1,7 @@
-"""A fault raised in each place that others do not depend on, beside a client that does nothing wrong.
+"""Tests that raise an exception in each part of the broker that others must not depend on.
 
-The good client notices nothing; the exception is counted under its component and logged once. A fault is made
-where the bad client is concerned, or, where a place belongs to nobody, on its next turn.
+A well-behaved client beside it must notice nothing; the exception is counted for its component and logged
+once. It is raised in work for a misbehaving client, or, in parts that serve no client, on their next run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ERROR_NAMES = ["ValueError", "MemoryError", "RecursionError"]
 
 
 class Bed:
-    """The broker, the good client, and what the bad one does."""
+    """A test bed with a broker, the well-behaved client, and the actions of the misbehaving one."""
 
     def __init__(self, broker: Broker, good: GoodClient) -> None:
         self.broker = broker
@@ -76,7 +76,7 @@ class Bed:
         return self.broker.server
 
     def call(self, function: Callable[[], object]) -> None:
-        """Have the broker's thread call something, and wait until it has."""
+        """Call a function in the broker's thread, and wait until it has ended."""
         done = threading.Event()
 
         def run() -> None:
@@ -91,7 +91,7 @@ class Bed:
     # --- what the bad client does ------------------------------------------------------------------------
 
     def ask(self, *requests: tuple[Message, int]) -> None:
-        """Say who asks, then send requests at once, and read answers until the broker hangs up or is done."""
+        """Connect as client ``bad``, send all requests at once, and read answers until the peer hangs up."""
         with contextlib.suppress(OSError), WireClient(self.broker.port, 0.3, "bad") as client:
             client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
             client.socket.sendall(b"".join(client.bytes_of(*request) for request in requests))
@@ -102,7 +102,7 @@ class Bed:
         self.ask((MetadataRequest(topics=[MetadataRequestTopic(name="bad")]), 9))
 
     def ask_twice(self) -> None:
-        """Two requests in one read, whose answers leave together."""
+        """Send two requests in one write, so that their answers are sent together."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name="bad")])
         self.ask((request, 9), (request, 9))
 
@@ -130,7 +130,7 @@ class Bed:
                 client.ask(produce_request(batch_of(b"value"), topic="flushed"), 9)
 
     def join(self) -> None:
-        """Two members, of which the second is not heard of again; the timer of the first rebalance."""
+        """Join two members and let the second one fall silent, so that the rebalance timer fires."""
         group = f"bad {next(self._numbers)}"
         first = join_request(group=group, session_timeout_ms=6000, rebalance_timeout_ms=50)
         second = join_request(group=group, session_timeout_ms=6000, rebalance_timeout_ms=50)
@@ -145,7 +145,7 @@ class Bed:
         self.call(self.server._keep_house)
 
     def keep_house_of_open_logs(self) -> None:
-        """Logs that are not open are not maintained."""
+        """Produce first, since only open logs are maintained; then run the maintenance."""
         self.produce()
         self.keep_house()
 
@@ -155,7 +155,7 @@ class Bed:
         call_soon(self.finished)
 
     def finished(self) -> None:
-        """What a thread has its broker call."""
+        """Do nothing: the callback that a thread schedules on the broker's event loop."""
 
     def scrape(self) -> None:
         assert self.server.metrics_port is not None
@@ -185,7 +185,11 @@ class Bed:
 
 
 class Place(NamedTuple):
-    """Where it raises: a function, when, how the bad client gets there, and who is told."""
+    """A function in the broker that a test makes raise.
+
+    It says when the function raises, how the misbehaving client triggers it, and the component that counts
+    the error.
+    """
 
     name: str
     holder: Any
@@ -350,7 +354,10 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 @contextlib.contextmanager
 def fault(place: Place, make: Callable[[], Exception]) -> Iterator[list[int]]:
-    """Have a place raise for the length of a block, which is told how often it did."""
+    """Make a function raise for the length of a block.
+
+    Yields a list that gets one element each time it raises.
+    """
     original = getattr(place.holder, place.function)
     raised: list[int] = []
 

@@ -1,4 +1,4 @@
-"""`Broker` inside a process: starting, stopping, restarting, and clear words when it cannot."""
+"""Tests of the class `Broker`: start, stop, restart, and clear error messages when it cannot start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 
 
 def put(broker: Broker) -> int:
-    """Append one record to topic t; return its offset."""
+    """Append one record to topic ``t``; return its offset."""
     with WireClient(broker.port) as client:
         client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
         answer = client.ask(produce_request(batch_of(b"a")), 9)
@@ -101,7 +101,7 @@ def test_an_address_that_is_not_ours(host: str, words: str) -> None:
 
 
 def test_every_address_of_the_machine() -> None:
-    """On a wildcard address clients are told the address they have reached."""
+    """With a wildcard listener, Metadata returns the address to which the client has connected."""
     with Broker(host="0.0.0.0") as broker, WireClient(broker.port) as client:
         [told] = client.ask(MetadataRequest(topics=[]), 4).brokers
         assert (told.host, told.port) == ("127.0.0.1", broker.port)

@@ -1,4 +1,4 @@
-"""The time of day is put back and forward under a running broker: what is due stays due, and no more is."""
+"""Tests that set the wall clock back or forward under a running broker: timed work happens when it should."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 
 
 class SteppedClock(ManualClock):
-    """A clock whose time of day can be put back or forward; the monotonic one goes on."""
+    """A clock whose wall time can be set back or forward; its monotonic time is not affected."""
 
     def __init__(self) -> None:
         super().__init__(NOW_MS)
@@ -92,7 +92,7 @@ def test_groups_are_looked_at_when_the_clock_is_put_back(clock: SteppedClock) ->
 
 
 class _Watched(dict[str, Any]):
-    """Groups that tell when they are looked through."""
+    """A dict of groups that records each time the broker iterates over it."""
 
     def __init__(self, looked: list[str]) -> None:
         super().__init__()

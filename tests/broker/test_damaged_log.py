@@ -1,4 +1,4 @@
-"""A broker over damaged and missing segments: every reader gets an error, and everything else goes on."""
+"""Tests of a broker with damaged and missing segments: readers get an error, and other topics still work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def offsets_of(answer: Any) -> list[int]:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Several segments of one topic, and another topic."""
+    """Return a data directory with several segments of one topic, and another topic."""
     with Broker(tmp_path / "data", log_segment_bytes="2048") as broker:
         for start in range(0, ROWS, 20):
             rows = pa.table({"value": [b"%d" % n * 10 for n in range(start, start + 20)]})

@@ -1,4 +1,7 @@
-"""A broker process at its limit of open files: it stops taking in, says so once, and goes on when it can."""
+"""Tests of a broker process at its limit of open files.
+
+It stops accepting connections, logs this once, and continues when descriptors are free.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 
 FILES = 256
-"""The limit of the process, soft and hard: 64 of them are kept for logs."""
+"""The process's soft and hard limit of open files, of which the broker reserves 64 for logs."""
 
 LOOK_S = 0.05
-"""After how long the broker looks for room again."""
+"""The interval in seconds at which the broker checks for free descriptors."""
 LOG_BYTES_MAX = 20_000
 PATIENCE_S = 20.0
 
@@ -40,7 +43,10 @@ PATIENCE_S = 20.0
 def broker(
     data: Path, log: Path, *options: str, soft: int = FILES, hard: int = FILES
 ) -> Iterator[tuple[int, int]]:
-    """A broker process with a limit of open files, its log in a file; gives its port and process id."""
+    """Run a broker process with a limit of open files, and its log in a file.
+
+    Yields its port and process id.
+    """
     limited = (
         "import resource, runpy, sys; from penstock.common.listening import accepting; "
         f"accepting.RETRY_S = {LOOK_S}; "
@@ -71,7 +77,7 @@ def eventually(condition: object) -> None:
 
 
 def connect_all(port: int, count: int) -> list[socket.socket]:
-    """So many connections; those that are not taken in wait in the kernel."""
+    """Open this number of connections; those that the broker does not accept wait in the kernel."""
     peers = []
     for _ in range(count):
         with contextlib.suppress(OSError):
@@ -183,7 +189,10 @@ def test_a_partition_that_met_the_limit_is_used_once_there_is_room(tmp_path: Pat
 
 
 def _produce(client: WireClient, topic: str, index: int) -> int:
-    """The outcome of a Produce; where too many logs are opened within a second, it is sent again."""
+    """Send Produce until the log could be opened, since the broker limits openings per second.
+
+    Returns the error code.
+    """
     code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     while code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Entries of requests are counted without making objects of them, in every API and version."""
+"""Tests that a request's entries are counted correctly without decoding it, in every API and version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.protocol.codec import codec_for
 
 
 def entries_in(part: Any) -> int:
-    """Elements of all arrays in a message, and tagged fields that it does not know."""
+    """Return the number of array elements in a message, at any depth, plus its unknown tagged fields."""
     total = 0
     for name in (each for base in type(part).__mro__ for each in getattr(base, "__slots__", ())):
         value = getattr(part, name)

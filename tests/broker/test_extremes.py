@@ -1,7 +1,7 @@
-"""Whatever values a request has, it is answered or hung up on for a reason; never does a handler raise.
+"""Tests with extreme field values: a request is answered or its connection closed, and no handler raises.
 
-Each field of each request, in each version, takes its extreme values in turn; then many take them at once.
-The broker has records, committed offsets and a group with a member, whose names the requests use.
+Each field of each request, in each version, takes its extreme values in turn; then many fields take them at
+once. The broker has records, committed offsets and a group with a member, whose names the requests use.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ ON_DISK = (
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.OFFSET_COMMIT,
 )
-"""APIs whose numbers are offsets and times in files."""
+"""APIs that are also tested with logs on disk: their numbers are offsets and times in files."""
 
 COMBINATIONS = 15
-"""Requests with many extreme fields, for each version of each API."""
+"""The number of requests with many extreme fields, for each version of each API."""
 
 
 NEWEST = [case for case in CASES if case[1] == ROUTES[case[0]].max_version]
 
 
 def longest_times() -> dict[str, str]:
-    """Return settings that let everything take as long as a number can say.
+    """Return settings in which every timeout has the largest value of its type.
 
-    Least times stay, and so do those for which a group waits before it begins.
+    Minimum times, heartbeat intervals and the initial rebalance delay are left out.
     """
     kept = re.compile(r"\.min\.|\.heartbeat\.interval\.|initial\.rebalance")
     found = {}
@@ -71,7 +71,10 @@ def longest_times() -> dict[str, str]:
 
 
 class Asker:
-    """A broker that is asked, and made again when it has lost what it is asked about."""
+    """A broker that gets the test requests.
+
+    It is made anew when a request has removed its records, offsets or members.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Asker:
         self.hmac = made.hmac
 
     def _context(self, version: int) -> Context:
-        """Return the context of a client that has logged in, as requests of tokens want it."""
+        """Return the context of an authenticated client, which delegation token requests require."""
         context = context_of(self.node, version)
         session = context.session
         session.principal = Principal("User", "ann")
@@ -133,7 +136,7 @@ class Asker:
         return request
 
     def ask(self, request: Message, version: int) -> None:
-        """Ask, and have what waits answered when its time is up."""
+        """Send a request; a request that waits is answered when its deadline has passed."""
         frame = malformed(b"".join(map(bytes, encode_request(request, version, 7, "bench")))[4:])
         context = self._context(version)
         try:
@@ -146,7 +149,7 @@ class Asker:
         self.bench.run()
 
     def _wait(self, outcome: Unanswered, context: Context) -> None:
-        """What waits for others stays parked; what waits for a time is asked again after it."""
+        """Resume a request after its deadline; one without a deadline stays parked."""
         deadline = outcome.wait.deadline
         parked = self.node.purgatory.park(outcome.wait, outcome.run)
         if deadline < float("inf"):
@@ -210,7 +213,7 @@ def test_one_extreme_value_at_a_time_where_everything_may_take_longest(
 
 
 def _let_time_pass(asker: Asker) -> None:
-    """What was asked may be computed with later: by timers of groups, and by housekeeping."""
+    """Let timers and maintenance run, since they may compute with the extreme values later."""
     for _ in range(3):
         asker.bench.wait(20_000)
         assert asker.node.maintain(asker.bench.clock.now_ms()) == []

@@ -1,4 +1,4 @@
-"""``penstock broker --for-tests``: one line of JSON when clients can connect, and an end with its parent."""
+"""Tests of ``penstock broker --for-tests``: one line of JSON when ready, and an end with its parent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ thread.start()
 thread.join()
 sys.stdin.read()
 """
-"""A parent whose thread that starts the broker ends at once, as those of a JVM or of Go may."""
+"""The source of a parent program whose thread that starts the broker ends at once.
+
+Threads of a JVM or of Go may do so.
+"""
 
 
 def started(*options: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
@@ -103,7 +106,7 @@ async def _readable(descriptor: int) -> None:
 
 
 def called(change: Callable[[], None], parent: Callable[[], ParentProcess]) -> None:
-    """Return once a parent process has been said to have ended after `change`."""
+    """Return once the watcher reports the parent's end after `change`; fail after 60 s."""
 
     async def watch() -> None:
         ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Peers that break the rules, while a client that keeps them works on."""
+"""Tests of clients that break the protocol's rules, beside a client that keeps them and must not notice."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def test_requests_before_the_nonsense_are_answered(broker: Broker) -> None:
 
 
 def test_random_bytes_in_frames_of_every_api(broker: Broker) -> None:
-    """Whatever follows a right header: an answer or a closed connection, and a broker that lives."""
+    """Random bytes follow a valid request header.
+
+    The broker answers or closes the connection, and serves other clients.
+    """
     rng = random.Random(11)
     for _ in range(300):
         key, version = rng.choice([0, 1, 2, 3, 10, 18, 19, 20, 22, 32, 60]), rng.randrange(14)
@@ -110,7 +113,10 @@ def test_damaged_copies_of_a_good_request(broker: Broker) -> None:
 
 
 def test_a_size_alone_claims_no_memory(broker: Broker) -> None:
-    """Many peers announce the largest frame there is and send next to nothing of it."""
+    """Many clients announce a frame of maximum size and send almost nothing of it.
+
+    The broker allocates memory only as data arrive.
+    """
     peers = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(50)]
     try:
         for peer in peers:
@@ -137,7 +143,7 @@ def wait_until(condition: object, timeout_s: float = 5) -> None:
 
 
 def test_senders_that_stall_lose_to_those_that_do_not() -> None:
-    """When memory for arriving requests runs out, whoever has sent nothing for longest is disconnected."""
+    """When memory for incoming requests runs out, the client that was silent for longest is disconnected."""
     with Broker(config={"queued.max.request.bytes": "3000000"}) as broker:
         stalled = [WireClient(broker.port) for _ in range(3)]
         for client in stalled:
@@ -182,7 +188,7 @@ def test_readers_that_do_not_read_hold_up_nobody_and_cost_little(broker: Broker)
 
 
 def test_answers_nobody_reads_stop_the_reading_of_requests(broker: Broker) -> None:
-    """Small answers pile up as well: a peer that only asks is read no further at some point."""
+    """A client sends small requests and never reads: the broker stops reading its requests at some point."""
     with WireClient(broker.port) as client:
         stream = client.bytes_of(VERSIONS, 3) * 1000
         client.socket.settimeout(0.5)
@@ -197,7 +203,10 @@ def send_for_ever(client: WireClient, data: bytes) -> None:
 
 
 def test_a_flood_of_costly_requests_leaves_turns_for_others(broker: Broker) -> None:
-    """Thousands of tiny requests, each for a long answer, that arrive in one piece."""
+    """A client sends thousands of tiny requests at once, each with a long answer.
+
+    Another client is still answered soon.
+    """
     assert broker.server is not None
     with WireClient(broker.port) as client:
         names = [MetadataRequestTopic(name=f"t{n}") for n in range(500)]
@@ -219,7 +228,10 @@ def test_requests_without_records_have_a_smaller_limit(broker: Broker) -> None:
 
 
 def test_large_requests_that_wait_have_a_limit_in_common() -> None:
-    """A Fetch that lists a partition ten thousand times waits as ten thousand objects."""
+    """A waiting Fetch that lists a partition ten thousand times holds ten thousand objects.
+
+    Beyond a common limit for all clients, the broker closes the connections of such requests.
+    """
     with Broker(config={"queued.max.request.bytes": str(16 * 400_000)}) as broker:
         partition = FetchPartition(partition=0, partition_max_bytes=1)
         large = FetchRequest(
@@ -246,7 +258,7 @@ def test_large_requests_that_wait_have_a_limit_in_common() -> None:
 
 
 def test_too_many_connections_wait_for_others_to_end() -> None:
-    """As at Apache Kafka, which takes them in one by one as there is room."""
+    """As Apache Kafka does, the broker accepts them one by one as other connections end."""
     with Broker(max_connections=3) as broker, contextlib.ExitStack() as stack:
         kept = [stack.enter_context(WireClient(broker.port)) for _ in range(3)]
         for client in kept:

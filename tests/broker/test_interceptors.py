@@ -1,4 +1,4 @@
-"""Interceptors: what users can put around handlers; no mechanism of the broker excludes another."""
+"""Tests of interceptors, which wrap handlers: several can be combined, also with the broker's own ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METADATA = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
 
 
 class Recorder:
-    """Notes every request and its response: who asked for what."""
+    """An interceptor that records every request with its client and principal, and every response."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str | None, str]] = []
@@ -58,7 +58,7 @@ class Recorder:
 
 
 def refuse_deletion(route: VersionedRoute) -> VersionedRoute:
-    """Clients may not delete topics."""
+    """Wrap the route of DeleteTopics so that every deletion is refused."""
 
     def refuse(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

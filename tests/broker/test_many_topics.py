@@ -1,4 +1,7 @@
-"""Requests that name very many topics: one step for all, a limit, and no log is opened before it is used."""
+"""Tests of requests that name very many topics: one metadata write for all, and a limit per request.
+
+No log is opened before it is used.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ from penstock.protocol.messages.offset_for_leader_epoch_request import (
 E = ErrorCode
 NAMES = [f"topic-{number}" for number in range(30)]
 SOME = 20
-"""What one request may change in these tests."""
+"""The number of changes that one request may make in these tests."""
 
 
 def limited_node() -> Node:
@@ -113,7 +116,7 @@ def quotas_of(names: list[str]) -> quotas.AlterClientQuotasRequest:
 
 
 def codes_of(response: Any) -> list[int]:
-    """The error of each thing that was asked for."""
+    """Return the error code of each topic or resource in a response."""
     for field in ("topics", "results", "responses", "entries"):
         if hasattr(response, field):
             return [int(each.error_code) for each in getattr(response, field)]
@@ -132,7 +135,10 @@ CHANGES: list[tuple[Message, int, int, bool]] = [
     (removal_of(NAMES, 6), 6, E.THROTTLING_QUOTA_EXCEEDED, True),
     (removal_of(NAMES, 4), 4, E.POLICY_VIOLATION, True),
 ]
-"""A request, its version, the error of what exceeds it, and whether it needs the topics."""
+"""Requests that change many topics: request, version, error code beyond the limit, needs topics.
+
+The last element is True if the topics must exist before.
+"""
 IDS = [f"{type(request).__name__}-{version}" for request, version, _, _ in CHANGES]
 
 
@@ -222,7 +228,7 @@ def disk_node(path: Path, clock: ManualClock | None = None, **settings: str) -> 
 
 
 def reads_of(name: str) -> list[tuple[Message, int]]:
-    """Requests that look at a partition."""
+    """Return requests of several APIs that read from partition 0 of a topic, with their versions."""
     fetch = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=-1)
     requests: list[tuple[Message, int]] = [
         (FetchRequest(topics=[FetchTopic(topic=name, partitions=[fetch])], max_wait_ms=0), 11),
@@ -439,7 +445,7 @@ def test_a_log_that_takes_long_is_opened_all_the_same(
 def test_offsets_before_a_time_of_a_partition_that_was_never_written_to(
     timestamp: int, offsets: list[int]
 ) -> None:
-    """Its first segment is as old as the topic: version 0 of ListOffsets looks at the times of segments."""
+    """ListOffsets v0 compares the time with those of segments; the first segment is as old as the topic."""
     node = make_node()
     make_topic(node, "t")
     node.clock.advance(1000)  # type: ignore[attr-defined]

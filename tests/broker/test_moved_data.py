@@ -1,4 +1,4 @@
-"""Directories and files that are taken away from a running broker: nothing more is acknowledged into them."""
+"""Tests that move files and directories away from a running broker: it acknowledges no more writes there."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def send_for_ever(producer: Producer) -> None:
 
 
 def test_a_running_broker_says_so_in_its_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Over a socket, with the clock of the machine."""
+    """This test runs a whole broker with sockets and the system clock."""
     broker = Broker(tmp_path / "data").start()
     try:
         with Producer(broker.bootstrap_servers, config={"delivery.timeout.ms": 3000}) as producer:

@@ -1,4 +1,4 @@
-"""A broker as a process somebody operates: metrics, lines of the log, an orderly end."""
+"""Tests of a broker process in operation: metrics, log lines and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -197,7 +197,10 @@ def test_a_port_for_metrics_that_is_taken() -> None:
 
 
 def test_lines_of_the_log_and_an_orderly_end(tmp_path: Path) -> None:
-    """One line for each event, and an answer on its way that arrives although the broker is told to stop."""
+    """The broker logs one line for each event.
+
+    A response that is due when the broker is told to stop still arrives.
+    """
     properties = tmp_path / "server.properties"
     properties.write_text(
         f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"

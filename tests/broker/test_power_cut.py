@@ -1,4 +1,4 @@
-"""The power fails at every moment of a broker's run: topics it told of exist, what it flushed is there."""
+"""Tests that cut the power at every moment of a broker's run: acknowledged and flushed data survive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def start(directory: Path) -> Node:
 
 
 def test_what_was_acknowledged_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One topic after the other, each with an idempotent producer."""
+    """The broker creates topics one after another, and an idempotent producer writes to each.
+
+    At each change of the disk, the test starts brokers on what a power cut could leave.
+    """
     data = tmp_path / "data"
     data.mkdir()
     disk = Disk(data, monkeypatch)

@@ -1,4 +1,4 @@
-"""Who may see the data: modes of directories and files, and warnings about listeners that others reach."""
+"""Tests of access to data: permissions of directories and files, and warnings about public listeners."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_private(directory: Path) -> int:
 
 @pytest.mark.usefixtures("umask")
 def test_directories_are_0700_and_files_0600(tmp_path: Path) -> None:
-    """Segments, indexes, checkpoints, snapshots, marks, what compaction writes, and what 0.7 has."""
+    """The files include segments, indexes, checkpoints, snapshots and logs of Kafka 0.7."""
     clock = ManualClock(NOW_MS)
     data = tmp_path / "data"
     config = BrokerConfig({"log.dirs": str(data)})

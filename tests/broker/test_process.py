@@ -1,4 +1,4 @@
-"""The broker as a process: its one line, its signals, and what a kill leaves behind."""
+"""Tests of the broker as a process: its line of output when ready, signals, and recovery after SIGKILL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKER = [sys.executable, "-m", "penstock.broker"]
 
 
 class Process:
-    """A broker process that has said it is ready."""
+    """A broker process that has printed that it is ready."""
 
     def __init__(self, *options: str) -> None:
         self.popen = subprocess.Popen([*BROKER, *options], stdout=subprocess.PIPE, text=True)
@@ -107,7 +107,10 @@ def test_mistakes_get_one_line_and_a_failing_exit(options: list[str], words: str
 
 
 def test_a_setting_that_there_is_not_is_told_and_passed_over() -> None:
-    """As by Apache Kafka: such settings are for other releases, or for parts that are not here."""
+    """The broker logs unknown settings and ignores them, as Apache Kafka does.
+
+    They may belong to other releases, or to components that Penstock does not have.
+    """
     words = ["--port", "0", "--config", "num.partition=1", "--config", "controlled.shutdown.enable=false"]
     with subprocess.Popen(
         [*BROKER, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -131,7 +134,10 @@ def test_a_port_in_use_gets_one_line() -> None:
 
 
 def test_a_file_size_limit_stands_for_a_full_disk(tmp_path: Path) -> None:
-    """Past the limit every write fails: the producer is told, the broker lives, what was written stays."""
+    """Beyond the limit every write fails: the producer gets an error, and the broker keeps running.
+
+    Records written before the limit are kept.
+    """
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); "
     code += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     code += "from penstock.broker.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -153,7 +159,10 @@ def test_a_file_size_limit_stands_for_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_start_loads_no_openssl_and_stops_the_collector_until_it_has_ended() -> None:
-    """OpenSSL takes a tenth of a start; a broker with TLS loads it when it reads its certificates."""
+    """Importing OpenSSL takes a tenth of the start time.
+
+    A broker with TLS imports it when it reads certificates.
+    """
     script = """
 import gc, sys, types
 from penstock.broker.command_line import read, run

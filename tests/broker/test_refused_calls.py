@@ -1,4 +1,4 @@
-"""The system refuses any call: once it answers again the same request succeeds, and nothing is lost."""
+"""Tests in which system calls fail for a while: repeated requests then succeed, and no data is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Refusals:
 
 
 class Life:
-    """One broker's work on a directory; a request that fails is sent again once the system answers."""
+    """A broker that works on a directory while system calls may fail.
+
+    A failed request is repeated once system calls succeed again.
+    """
 
     def __init__(self, directory: Path, refusals: Refusals) -> None:
         self.directory, self.refusals = directory, refusals
@@ -53,7 +56,7 @@ class Life:
             raise
 
     def do(self, what: Callable[[], object]) -> None:
-        """Do it; where that fails, again when nothing is refused any more: then it succeeds."""
+        """Call a function; if it raises an error, let system calls succeed and call it again."""
         try:
             what()
         except (StorageError, KafkaError):
@@ -167,7 +170,10 @@ REFUSALS = [(1, errno.EIO), (1 << 30, errno.ENOSPC), (1 << 30, errno.EMFILE)]
 def test_what_was_refused_succeeds_later_and_nothing_is_lost(
     start: int, step: int, at_once: int, number: int, tmp_path: Path, refusals: Refusals
 ) -> None:
-    """Every call of a life is refused by one of the errors; the soak has every call refused by each."""
+    """In each run one system call, or every call from one on, fails until a request reports an error.
+
+    A run is repeated for many of its calls; the soak run covers all of them.
+    """
     failures = 0
     for life in lives(tmp_path, refusals, start, step, at_once, number):
         failures += life.failures

@@ -1,4 +1,4 @@
-"""Records that a broker must look into: what it refuses, within which limits, and who goes on meanwhile."""
+"""Tests of record batches that a broker must decompress to check them: refusals, limits, concurrency."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ CODECS = [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4, 
 
 
 def sealed(batch: bytes | bytearray, **fields: tuple[int, int, int]) -> bytearray:
-    """The batch with other numbers in its header, (position, size, number) each, and a right checksum."""
+    """Return the batch with other numbers in its header and a valid CRC.
+
+    A number is given as position, size in bytes and value.
+    """
     changed = bytearray(batch)
     for position, size, number in fields.values():
         changed[position : position + size] = number.to_bytes(size, "big", signed=True)
@@ -248,7 +251,7 @@ def test_an_answer_blames_few_of_many_records() -> None:
 
 
 class Gate:
-    """Holds up what the side thread does until it is opened."""
+    """A gate in the thread that decompresses records: its work waits until the gate is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str = "admit") -> None:
         self.entered, self.open = threading.Event(), threading.Event()
@@ -584,7 +587,7 @@ def offset_at(
 
 
 def put(node: Node, batch: bytes | bytearray, max_timestamp: int, partition: int = 0) -> None:
-    """Append what admission would refuse: an earlier release has taken it."""
+    """Append a batch that the checks would refuse, as an earlier release may have stored it."""
     log = node.cluster.topic("t").partition(partition).log
     first = log.end_offset
     placed = sealed(batch)
@@ -682,7 +685,10 @@ def test_the_limits_are_settings() -> None:
 
 
 def test_errors_that_are_kept_keep_nothing_of_what_was_unpacked() -> None:
-    """The frames of an exception hold what was unpacked, and would be held by it in a circle."""
+    """The stack frames of an exception refer to the unpacked records.
+
+    A stored exception would keep these records in memory.
+    """
 
     def fail() -> None:
         unpacked = bytearray(10)
@@ -705,7 +711,7 @@ def test_errors_that_are_kept_keep_nothing_of_what_was_unpacked() -> None:
 
 
 class Refusing:
-    """A partition that takes nothing."""
+    """A partition that refuses every batch."""
 
     def admit(self, *_: object) -> None:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, "no records")

@@ -1,6 +1,6 @@
-"""An experimental version, with packed integers (KIP-625), is spoken only where both ends enable such.
+"""Tests of an unstable API version, with packed integers (KIP-625): both sides must enable such versions.
 
-Our client asks our broker over a socket for an API of which the newest version may still change.
+Penstock's client sends the request to Penstock's broker over a socket.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def definition(end: str, **more: object) -> dict[str, object]:
 
 @pytest.fixture
 def lag(monkeypatch: pytest.MonkeyPatch) -> type[Message]:
-    """The class of requests of the API, which is known to both ends for the length of a test."""
+    """Register a made-up API with an unstable version for one test; return its request class."""
     request = message_class(parse_definition(definition("Request", latestVersionUnstable=True), "request"))
     response = message_class(parse_definition(definition("Response"), "response"))
     api = Api(KEY, "Lag", (0, 1), 0, True, ("broker",))
@@ -60,7 +60,10 @@ def lag(monkeypatch: pytest.MonkeyPatch) -> type[Message]:
 
 
 def converse(request_class: type[Message], broker_enables: bool, client_enables: bool) -> tuple[int, int]:
-    """Have our client ask our broker: the version it chose, and the highest that the broker offers."""
+    """Send a request of the made-up API from Penstock's client to its broker.
+
+    Returns the version that the client chose, and the highest that the broker offers.
+    """
 
     async def ask(servers: str) -> tuple[int, int]:
         options = {"unstable.api.versions.enable": client_enables, "bootstrap.servers": servers}
@@ -111,7 +114,7 @@ def test_what_is_packed_is_smaller(lag):
 
 
 def test_what_is_unstable_in_kafka_is_so_here():
-    """InitProducerId 6 (KIP-939) may still change on trunk."""
+    """InitProducerId 6 (KIP-939), which may still change in Kafka's trunk, is the only unstable version."""
     assert API_TABLE[ApiKey.INIT_PRODUCER_ID].versions == (0, 6)
     assert stable_versions(InitProducerIdRequest) == (0, 5)
     assert stable_versions(MetadataRequest) == MetadataRequest.VERSIONS

@@ -1,4 +1,4 @@
-"""The broker at the other end of a socket: order, chunking, purgatory, large frames, acks=0."""
+"""Tests of the broker over a socket: response order, fragmented requests, purgatory, large frames, acks=0."""
 
 from __future__ import annotations
 
@@ -128,7 +128,10 @@ def test_a_long_poll_ends_at_its_deadline(client: WireClient) -> None:
 
 
 def test_requests_behind_a_long_poll_wait_their_turn(client: WireClient, broker: Broker) -> None:
-    """More of them than are read ahead, and one that would end the poll if it overtook it."""
+    """The 200 requests behind the waiting Fetch are more than the broker reads ahead.
+
+    A Produce request that overtook the Fetch would complete it.
+    """
     client.send(fetch_of(max_wait_ms=300), 12)
     stream = b"".join(client.bytes_of(produce_request(batch_of(b"x" * 1000)), 9) for _ in range(200))
     client.socket.sendall(stream)
@@ -154,7 +157,7 @@ def test_a_client_that_leaves_during_a_long_poll_is_forgotten(broker: Broker) ->
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does; ten seconds are a failure."""
+    """Wait for a condition that another thread fulfills; fail after ten seconds."""
     deadline = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""A client that says exactly what it is told to, over a plain socket."""
+"""A client for tests that sends exactly the requests it is given, over a plain socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 
 
 class WireClient:
-    """One connection to a broker, over a new socket or a given one. Correlation ids count from 1."""
+    """A connection to a broker, over a new socket or a given one.
+
+    Correlation ids count from 1.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class WireClient:
         return self._sent
 
     def receive(self) -> tuple[int, Any]:
-        """The next answer: its correlation id and message."""
+        """Read the next response; return its correlation id and message."""
         frame = self.receive_frame()
         message, version = self._due[struct.unpack_from(">i", frame)[0]]
         return decode_response(frame, message, version)
@@ -75,7 +78,7 @@ class WireClient:
         return self.receive()[1]
 
     def is_closed_by_peer(self) -> bool:
-        """Whether the broker hangs up (or has done so) without another word."""
+        """Return True if the peer has closed the connection, or closes it without sending more."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -83,7 +86,7 @@ class WireClient:
 
 
 def is_well(port: int) -> bool:
-    """Whether a client that does everything right is answered."""
+    """Return True if the broker answers an ApiVersions request on a new connection."""
     with WireClient(port) as client:
         answer = client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
         return bool(answer.api_keys) and answer.error_code == 0

@@ -1,4 +1,4 @@
-"""``penstock acl`` and ``penstock user`` against a broker with an authorizer."""
+"""Tests of ``penstock acl`` and ``penstock user`` against a broker with an authorizer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def broker() -> Iterator[Broker]:
 def run(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """Runs a command as the administrator; returns what it prints."""
+    """Return a function that runs a command as the administrator, and returns what the command prints."""
     path = tmp_path / "client.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in broker.client_settings("admin").items()))
     monkeypatch.setenv("PENSTOCK_CONFIG", str(path))

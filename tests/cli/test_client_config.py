@@ -1,4 +1,4 @@
-"""``--config``: files of Java, librdkafka and kcat; passwords from wherever but the command line."""
+"""Tests of ``--config`` with files for Java clients, librdkafka and kcat, and of ways to pass passwords."""
 
 from __future__ import annotations
 

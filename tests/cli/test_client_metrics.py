@@ -1,4 +1,4 @@
-"""``penstock metrics``: subscriptions of clients, and the page of a broker."""
+"""Tests of ``penstock metrics``: client metrics subscriptions (KIP-714) and the broker's metrics page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def metrics_address(broker: KafkaBroker) -> str:
 
 
 def asked_for(broker: KafkaBroker) -> tuple[list[str], int]:
-    """What a new client is asked for: beginnings of names, and the interval in milliseconds."""
+    """Return the metrics that a broker requests from a new client: name prefixes and the interval in ms."""
     from broker.bench_node import ask
 
     answer = broker._call(lambda server: ask(server.node, GetTelemetrySubscriptionsRequest(), 0))

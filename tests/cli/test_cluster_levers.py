@@ -1,4 +1,7 @@
-"""`penstock cluster`: levers of a cluster in another process, by a socket that only its user can open."""
+"""Tests of `penstock cluster`, which controls a cluster in another process.
+
+It uses a Unix socket that only the user of that process can open.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="levers n
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory for sockets, for this process and those that it starts."""
+    """Yield the directory in which this process and the processes that it starts create Unix sockets."""
     path = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(path))
@@ -46,7 +49,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def address(runtime: Path) -> Iterator[str]:
-    """The first broker of a cluster that is a process of its own."""
+    """Start a cluster of three brokers in another process; yield the address of its first broker."""
     command = [sys.executable, "-m", "penstock.broker", "--port", "0", "--brokers", "3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -61,7 +64,7 @@ def address(runtime: Path) -> Iterator[str]:
 
 
 def asked(path: Path, *sent: bytes) -> dict[str, object]:
-    """The answer to what is sent over one connection to a socket of levers."""
+    """Send bytes to a Unix socket that controls a cluster, and return the decoded JSON response."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(str(path))
@@ -75,7 +78,7 @@ def asked(path: Path, *sent: bytes) -> dict[str, object]:
 
 
 def run(capsys: pytest.CaptureFixture[str], address: str, *words: str) -> tuple[int, str]:
-    """The exit code of `penstock cluster`, and what it printed."""
+    """Run `penstock cluster`; return its exit code and what it printed."""
     code = main(["cluster", *words, "-b", address])
     out, err = capsys.readouterr()
     return code, out + err
@@ -281,7 +284,7 @@ with socket.socket(socket.AF_UNIX) as connection:
 
 @pytest.mark.parametrize("sent", [b"", b'{"lever": "nodes"}\n'], ids=["nothing", "a request"])
 def test_no_connection_is_left_when_the_levers_end(sent: bytes, runtime: Path) -> None:
-    """The loop goes on: what it does not close now would stay open."""
+    """The event loop outlives the socket's server, so a connection that is not closed now would stay open."""
     with KafkaCluster(1) as cluster, socket.socket(socket.AF_UNIX) as connection:
         serving = serving_levers(cluster, cluster.ports[0])
         path = asyncio.run_coroutine_threadsafe(serving.__aenter__(), cluster._loop()).result(30)

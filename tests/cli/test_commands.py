@@ -1,4 +1,4 @@
-"""The commands against a real broker: what they print, and how they end."""
+"""Tests of the commands against a real broker: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def penstock(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Penstock:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs a command in this process: exit code, stdout and stderr."""
 
     def run(*words: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

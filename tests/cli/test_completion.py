@@ -1,4 +1,4 @@
-"""What the TAB key finds: commands, options, and names that only the cluster knows."""
+"""Tests of completion with the TAB key: commands, options, and names that the broker returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """The words that may follow what is typed; what is behind the last space has been begun."""
+    """Return a function that returns the completions for a typed command line.
+
+    The text after the last space is the beginning of the word to complete.
+    """
 
     def words(typed: str) -> list[str]:
         monkeypatch.setenv("_PENSTOCK_COMPLETE", "bash_complete")

@@ -1,4 +1,4 @@
-"""`penstock consume --value avro`: values of a schema registry as text, JSON, CSV and Parquet."""
+"""Tests of `penstock consume --value avro`: it decodes values to text, JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ ROW = {"id": 1, "city": "Zürich", "tags": ["a", "b"], "price": "1.50", "at": "2
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """A topic with a value, one that is no Avro, and a tombstone."""
+    """Start a broker with a schema registry and a topic of three values; yield the broker.
+
+    The values are Avro, bytes that are no Avro, and a tombstone.
+    """
     from datetime import UTC, datetime
     from decimal import Decimal
 

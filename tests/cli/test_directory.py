@@ -1,4 +1,4 @@
-"""``penstock directory``: whose a data directory is, and for which Apache Kafka."""
+"""Tests of ``penstock directory``, which describes a data directory and sets the Kafka release it is for."""
 
 from __future__ import annotations
 

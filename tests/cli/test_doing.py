@@ -1,4 +1,4 @@
-"""Every command that changes something says in one line what it has done, and nothing with ``-q``."""
+"""Tests that every command that changes something reports the change in one line, and with ``-q`` in none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock produce --value avro`: JSON lines become values of a schema registry."""
+"""Tests of `penstock produce --value avro`: JSON lines are encoded with a schema of the registry."""
 
 from __future__ import annotations
 

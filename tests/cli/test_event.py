@@ -1,4 +1,4 @@
-"""``penstock event``: files, lines and topics."""
+"""Tests of ``penstock event``, which converts and validates CloudEvents in files, lines and topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENT = Event(id="1", source="/s", type="t", subject="ä", json={"a": 1.5})
 
 @pytest.fixture
 def penstock(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Penstock:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs a command in this process: exit code, stdout and stderr."""
 
     def run(*words: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

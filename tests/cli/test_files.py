@@ -1,4 +1,7 @@
-"""Records out and in again, the same: lines of JSON, Parquet and CSV; and errors where they cannot be."""
+"""Tests that records exported to JSON lines, Parquet or CSV and imported again are equal.
+
+Others check the errors for records that a format cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def penstock(
 
 
 def contents(address: str, topic: str) -> list[tuple[object, ...]]:
-    """What a topic holds, by partition and offset."""
+    """Return all records of a topic with three partitions, ordered by partition and offset."""
     with Consumer(address) as consumer:
         partitions = [(topic, number) for number in range(3)]
         consumer.assign(partitions)
@@ -91,7 +94,7 @@ def contents(address: str, topic: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def copy(address: str, request: pytest.FixtureRequest) -> str:
-    """An empty topic of three partitions."""
+    """Create an empty topic of three partitions, and return its name."""
     name = f"copy-{abs(hash(request.node.name))}"
     with Admin(address) as admin:
         admin.create_topic(name, partitions=3)
@@ -210,7 +213,10 @@ def test_rows_of_any_table_become_json(penstock: Penstock, address: str, copy: s
 def test_a_file_in_a_directory_among_devices_is_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As /dev/shm is, which not every system has."""
+    """`/dev/shm`, for example, holds ordinary files, although it is below /dev.
+
+    The test uses a directory of its own, since not every system has `/dev/shm`.
+    """
     assert "/dev" in table_files.DEVICES
     monkeypatch.setattr(table_files, "DEVICES", (tmp_path.as_posix(),))
     directory = tmp_path / "shm"

@@ -1,4 +1,7 @@
-"""``penstock follow``: lines for pipes, a block for terminals, and it ends as the query does."""
+"""Tests of ``penstock follow``: lines for a pipe, an updated block for a terminal, and its end.
+
+The command ends when the query ends.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,10 @@ def test_lines_come_when_something_changes(capsys: pytest.CaptureFixture[str]) -
 def test_a_terminal_has_a_block_that_is_written_over(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the partitions that are furthest behind, in the width of the terminal, nothing in it forged."""
+    """The block lists the partitions with the largest lag and fits the terminal's width.
+
+    It escapes control characters.
+    """
     monkeypatch.setattr(follow, "terminal_size", lambda: (40, 10))
     offsets = {TopicPartition("t", n): 10 for n in range(9)}
     ends = {tp: 10 + tp.partition for tp in offsets}

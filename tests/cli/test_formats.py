@@ -1,4 +1,4 @@
-"""How records are printed: kcat's tokens, kcat's JSON."""
+"""Tests of the formats in which records are printed: kcat's format string and kcat's JSON."""
 
 from __future__ import annotations
 

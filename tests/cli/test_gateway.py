@@ -1,4 +1,4 @@
-"""``penstock gateway``: where it listens, what it prints, and what it refuses."""
+"""Tests of ``penstock gateway``: the addresses it listens on, its output, and the options it refuses."""
 
 from __future__ import annotations
 

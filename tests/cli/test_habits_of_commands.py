@@ -1,4 +1,4 @@
-"""Words of kcat, Kafka's scripts and rpk on the command line end in what to type; and that exists."""
+"""Tests of typing options of kcat, Kafka's scripts or rpk: the error suggests an existing command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECTIONS = [name for name in table() if name.split()[0] == "penstock" and (" " i
 
 
 def command_at(path: str) -> click.Command:
-    """The command that these words name.
+    """Return the command that these words name.
 
     Raises:
         KeyError: there is none.

@@ -1,4 +1,4 @@
-"""What every command says about itself."""
+"""Tests of the help texts of all commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[s
 
 @for_each([(words, columns) for words in commands(penstock, ()) for columns in (80, 120)])
 def test_help_is_laid_out(words: tuple[str, ...], columns: int) -> None:
-    """Marks of layout are followed, not printed, examples stay one a line, and nothing is cut off."""
+    """Layout characters are not printed, each example has its own line, and no line is cut off."""
     done = CliRunner().invoke(penstock, [*words, "--help"], terminal_width=columns)
     assert done.exit_code == 0
     assert "\b" not in done.output

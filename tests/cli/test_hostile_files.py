@@ -1,6 +1,6 @@
-"""Files of unknown origin given to `penstock wire`, `schema` and `event`: an error that says what is wrong.
+"""Tests of `penstock wire`, `schema` and `event` on files of unknown origin: each reports what is wrong.
 
-No file may end a command with a traceback, with the words for an unexpected error, or run code.
+No file may cause a traceback or the message for an unexpected error, or run code.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ COMMANDS = [
 
 
 class Runner:
-    """Runs every command on a file."""
+    """A test helper that writes bytes to a file and runs every command on that file."""
 
     def __init__(self, path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""An interrupted process ends, whatever keeps it: a handler that does nothing, clean-up or a thread."""
+"""Tests that Ctrl-C ends a process, even one with a blocking handler, exit function or thread."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_second_interrupt_ends_at_once() -> None:
 
 
 def started(program: str) -> subprocess.Popen[bytes]:
-    """The program, interrupted once it has printed a line."""
+    """Start a program, interrupt it once it has printed a line, and return its process."""
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,

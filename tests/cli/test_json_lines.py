@@ -1,4 +1,4 @@
-"""Lines of JSON made of columns are those made of records, byte for byte, and JSON."""
+"""Tests that JSON lines made from columns are equal, byte for byte, to those made from records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = st.lists(st.tuples(VALUES, VALUES, HEADERS, st.integers(0, 1 << 62)), min
 
 
 def lines_of(rows: Sequence[tuple], topic: str = "t", **options: object) -> tuple[bytes, list[Record]]:  # type: ignore[type-arg]
-    """The lines that columns become, and the records that they hold."""
+    """Encode rows as a batch; return the JSON lines of its columns, and its records."""
     columns = decode_columns(encode_batch(rows, **options))  # type: ignore[arg-type]
     return bytes(json_lines(columns, TopicPartition(topic, 7))), rows_of(columns, topic, 7)
 

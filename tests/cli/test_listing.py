@@ -1,4 +1,4 @@
-"""What commands list: every one of them as JSON, each noun by its one schema."""
+"""Tests of the commands that list resources: their JSON lines follow the schema of the resource type."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ LISTING = {
     "user list": ("user", ""),
     "quota list": ("quota", ""),
 }
-"""Commands that list, the noun of their lines, and what they are asked."""
+"""A dict from each command that lists resources to their type and the command's arguments."""
 
 EMPTY = {"transaction hanging"}
-"""Commands that have nothing to list here."""
+"""The commands that list nothing with the broker of these tests."""
 
 LEVERS = (
     *(
@@ -143,7 +143,7 @@ CHECKS: dict[str, Callable[[object], bool]] = {
 
 
 def leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, with its name."""
+    """Yield every command that has no subcommands, with its name."""
     if not isinstance(command, click.Group) or words == ("broker",):
         yield " ".join(words), command
     if isinstance(command, click.Group):
@@ -155,7 +155,7 @@ def leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def check(noun: str, row: dict[str, object]) -> None:
-    """Hold a line of JSON to the schema of its noun."""
+    """Raise AssertionError if a JSON object does not follow the schema of its resource type."""
     fields = NOUNS[noun]
     assert list(row) == [field.name for field in fields]
     for field in fields:
@@ -164,7 +164,7 @@ def check(noun: str, row: dict[str, object]) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A broker that has something of every noun."""
+    """Start a broker with a resource of every type, and yield its address."""
     settings = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
     settings |= {"super.users": "User:ANONYMOUS"}
     with Broker(config=settings) as broker:
@@ -190,7 +190,7 @@ def address() -> Iterator[str]:
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Callable[..., str]:
-    """Runs a command that has to succeed, and gives what it prints."""
+    """Return a function that runs a command, requires exit code 0, and returns its stdout."""
     (tmp_path / "penstock").mkdir()
     (tmp_path / "penstock" / "config.toml").write_text("[local]\nbootstrap.servers = '127.0.0.1:9'\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -289,7 +289,7 @@ def test_mistakes(words: str, message: str, address: str, capsys: pytest.Capture
 
 
 def test_the_page_has_the_schemas() -> None:
-    """If this fails, run ``python tools/write_json_nouns.py``."""
+    """The documentation's tables are current; ``python tools/write_json_nouns.py`` updates them."""
     tool = _tool("write_json_nouns")
     page = tool.PAGE.read_text(encoding="utf-8")
     assert tool.with_tables(page) == page

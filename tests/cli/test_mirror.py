@@ -1,4 +1,4 @@
-"""``penstock mirror`` as somebody with an old broker would run it."""
+"""Tests of ``penstock mirror``, which copies topics from a Kafka 0.7 broker."""
 
 from __future__ import annotations
 

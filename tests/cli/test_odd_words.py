@@ -1,4 +1,4 @@
-"""Words, files and numbers that make no sense are the user's mistake, told in one line, and no bug."""
+"""Tests that invalid arguments, files and numbers are reported in one line as the user's mistake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.cli.positions import parse_span
 from penstock.errors import ConfigError
 
 ODD = "\udcff"
-"""What a byte that is no UTF-8 becomes on the command line."""
+"""The character as which Python passes a byte that is not valid UTF-8 on the command line."""
 
 HUGE = "9" * 25
 
@@ -27,7 +27,7 @@ def address() -> Iterator[str]:
 
 
 def penstock(*words: str) -> tuple[int, str]:
-    """Exit code and stderr."""
+    """Run a command in a process of its own; return its exit code and stderr."""
     done = subprocess.run(
         [sys.executable, "-m", "penstock", *words],
         stdin=subprocess.DEVNULL,
@@ -61,7 +61,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("produce", "-t", "t", "-l", "/dev/zero"), "a message without an end after 1048576 bytes"),
     (("mirror", "--from-0.7", "zookeeper://x:y/z", "-t", "t"), "does not say where a ZooKeeper is"),
 ]
-"""Words of a command that make no sense, and why not."""
+"""Arguments of commands that are invalid, each with the expected error text."""
 
 EACH_IN_TURN = """
 import ast, sys
@@ -75,7 +75,7 @@ for words in ast.literal_eval(sys.stdin.readline()):
 
 @pytest.fixture(scope="module")
 def told(address: str) -> list[tuple[int, str]]:
-    """What a process says of each case: its start takes a hundred times as long as what it says."""
+    """Run all `CASES` in one process, since starting it is slow; return exit codes and error texts."""
     done = subprocess.run(
         [sys.executable, "-c", EACH_IN_TURN],
         input=ascii([(*words, "-b", address) for words, _ in CASES]) + "\n",
@@ -100,7 +100,10 @@ def test_what_makes_no_sense_is_told_in_one_line(number: int, told: list[tuple[i
 
 
 def test_a_word_that_is_no_text_comes_from_a_command_line(address: str) -> None:
-    """The words above come to their process as text, these as the system hands them over."""
+    """A command line can hold bytes that are not UTF-8.
+
+    `CASES` are passed to their process as text, so this test starts a process with such a byte.
+    """
     code, said = penstock("topic", "create", ODD, "-b", address)
     assert code == 2
     assert "is not UTF-8 text" in said

@@ -1,4 +1,4 @@
-"""Commands at brokers of old releases show what these can tell."""
+"""Tests of commands at brokers of old Kafka releases: they print the fields that those brokers return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small languages of option values, and the two ways to read the options of `penstock broker`."""
+"""Tests of the syntax of option values, and of the two parsers for the options of `penstock broker`."""
 
 from __future__ import annotations
 

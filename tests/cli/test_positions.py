@@ -1,4 +1,4 @@
-"""The values of -o: what they mean, and what they come to in a partition."""
+"""Tests of the option -o: how its values are parsed, and the offset that each selects in a partition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Log:
-    """Two partitions: offsets 10 to 19, and 0 to 2; their records are a second apart."""
+    """A stand-in for a consumer with two partitions: offsets 10 to 19, and 0 to 2.
+
+    Consecutive records are a second apart.
+    """
 
     def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         return {P0: 10, P1: 0}

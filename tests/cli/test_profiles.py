@@ -1,4 +1,4 @@
-"""Settings of the client from files, profiles and the environment: which wins, and what is shown of them."""
+"""Tests of client settings from files, profiles and the environment: their precedence and display."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Show = Callable[..., dict[str, tuple[str, str]]]
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's file of settings, with two profiles."""
+    """Write the user's configuration file with two profiles, and return its path."""
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -50,7 +50,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def show(path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
-    """What ``penstock config show`` says: value and origin by name."""
+    """Return a function that runs ``penstock config show``: a dict from setting to value and origin."""
 
     def call(*words: str) -> dict[str, tuple[str, str]]:
         code = main(["config", "show", "--json", *words])
@@ -64,7 +64,7 @@ def show(path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
 def test_what_stands_further_up_wins(
     show: Show, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round adds what wins over all before it."""
+    """Each step of the test adds a source of settings that takes precedence over all earlier ones."""
 
     def address() -> tuple[str, str]:
         return (
@@ -142,7 +142,7 @@ def test_a_variable_that_is_nearly_one_is_told(
 
 
 def test_no_variable_of_penstock_is_told_as_misspelt() -> None:
-    """A session of Spark sets some, which commands started from it inherit."""
+    """A Spark session sets some ``PENSTOCK_`` variables, which commands started from it inherit."""
     sources = Path(penstock.__file__).parent.parent
     variables = {
         found
@@ -159,7 +159,7 @@ def test_no_variable_of_penstock_is_told_as_misspelt() -> None:
     "variable", ["PENSTOCK_OTHER", "PENSTOCK_SEED", "PENSTOCK_HOME", "PENSTOCK_TEST_USER"]
 )
 def test_a_variable_that_is_like_none_is_not_told(variable: str) -> None:
-    """That both begin with ``PENSTOCK_`` does not make two variables alike."""
+    """A variable that only shares the prefix ``PENSTOCK_`` with a known one is no misspelling."""
     assert unread_variables({variable: "1"}) == []
 
 

@@ -1,4 +1,4 @@
-"""Commands in a real terminal: what is seen, and how they end by its keys."""
+"""Tests of commands in a pseudo terminal: their output, and how keys such as Ctrl-C end them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CTRL_C, CTRL_D = b"\x03", b"\x04"
 
 
 class Terminal:
-    """A command whose stdin, stdout and stderr are one terminal, which it controls."""
+    """A command whose stdin, stdout and stderr are one pseudo terminal, its controlling terminal."""
 
     def __init__(self, *words: str) -> None:
         self._mine, theirs = pty.openpty()
@@ -40,7 +40,7 @@ class Terminal:
         os.write(self._mine, keys)
 
     def until(self, pattern: str) -> str:
-        """All that was seen, once it has `pattern` in it."""
+        """Read the command's output until it matches `pattern`; return all output so far."""
         deadline = time.monotonic() + LONG_S
         while not re.search(pattern, self.seen):
             assert time.monotonic() < deadline, self.seen
@@ -48,7 +48,7 @@ class Terminal:
         return self.seen
 
     def ended(self) -> int:
-        """The exit code, once the command has ended and all of it was seen."""
+        """Wait until the command has ended, read the rest of its output, and return its exit code."""
         deadline = time.monotonic() + LONG_S
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.seen

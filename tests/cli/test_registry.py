@@ -1,4 +1,4 @@
-"""``penstock registry``: what it prints about a registry, and a registry that it runs."""
+"""Tests of ``penstock registry``: its commands for a schema registry, and the registry that it can run."""
 
 from __future__ import annotations
 

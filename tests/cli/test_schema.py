@@ -1,4 +1,4 @@
-"""`penstock schema`: what it prints about definitions, and its exit codes."""
+"""Tests of `penstock schema`: its output about message definitions, and its exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schema = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def schema(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Schema:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs `penstock schema` in this process: exit code, stdout and stderr."""
 
     def run(*words: object, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
@@ -35,7 +35,7 @@ def schema(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def lamp(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a definition of one's own; arguments change it."""
+    """Return a function that writes a message definition; its keyword arguments replace keys of it."""
 
     def write(name: str = "LampReport.json", **change: Any) -> Path:
         fields = [{"name": "Watts", "type": "int32", "versions": "0+"}]

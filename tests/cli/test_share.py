@@ -1,4 +1,4 @@
-"""`penstock share` against a broker with share groups."""
+"""Tests of `penstock share` against a broker with share groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture
 def group(servers: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A share group without members that has begun both partitions."""
+    """Create a share group without members, with start offsets in both partitions; yield its name."""
     name = f"g-{request.node.name.partition('[')[0]}"
     with Admin(servers) as admin:
         admin.alter_share_group_offsets(name, {("t", 0): 2, ("t", 1): 5})
@@ -107,7 +107,7 @@ def test_a_share_group_is_described_among_the_groups(
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[str]:
-    """A broker whose share groups begin at once."""
+    """Start a broker that gives partitions to members of share groups without delay; yield its address."""
     settings = {
         "group.share.min.heartbeat.interval.ms": 100,
         "group.share.heartbeat.interval.ms": 100,

@@ -1,4 +1,4 @@
-"""``penstock sql``: one shot, files, formats, and the shell."""
+"""Tests of ``penstock sql``: single queries, files, output formats, and the interactive shell."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def penstock(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Penstock:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs a command in this process: exit code, stdout and stderr."""
 
     def run(*words: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

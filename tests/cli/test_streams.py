@@ -1,4 +1,4 @@
-"""Where a command reads and writes: standard streams that are closed, devices, pipes and links."""
+"""Tests of the files that commands read and write: closed standard streams, devices, pipes and links."""
 
 from __future__ import annotations
 

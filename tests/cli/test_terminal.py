@@ -1,4 +1,7 @@
-"""On a terminal no command prints a control character that others have sent; pipes and files get them."""
+"""Tests that commands escape control characters from records and brokers on a terminal.
+
+To pipes and files they write such characters unchanged.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ from penstock.errors import KafkaError
 from penstock.model import TopicPartition
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\nforged line\r\x9b31m\u202e\u2028[red]\udc80"
-"""Clears a screen, sets its title, forges a line, colours, reverses; the last cannot even be written."""
+"""Text whose control characters clear a screen, forge a line, or change the title, colours or direction.
+
+Its last character cannot be encoded as UTF-8.
+"""
 
 SENT = EVIL.removesuffix("\udc80")
 
@@ -36,7 +42,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 class Terminal:
-    """A pseudo terminal in the place of stdout; stderr goes to it, too, but is kept apart."""
+    """A pseudo terminal that replaces stdout. Stderr counts as a terminal too, but is read separately."""
 
     def __init__(self) -> None:
         self._master, slave = pty.openpty()
@@ -62,7 +68,10 @@ class Terminal:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command on a terminal and checks what it prints: exit code, stdout, stderr."""
+    """Return a function that runs a command on a terminal: exit code, stdout and stderr.
+
+    It raises AssertionError if the output has a control character.
+    """
 
     def run_words(*words: str, stdin: bytes = b"") -> tuple[int, str, str]:
         terminal = Terminal()
@@ -82,7 +91,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    """Holds records and a group whose texts are hostile."""
+    """Start a broker whose records and group have control characters in their texts; yield its address."""
     value = f"value {SENT}".encode() + b"\xff"
     event = Event(id="1", source="/s", type="t", data=f"data {SENT}".encode(), datacontenttype="text/plain")
     with Broker() as one, Producer(one.bootstrap_servers) as producer:
@@ -174,7 +183,7 @@ def test_raw_is_what_one_asks_for_and_what_a_pipe_gets(
 
 
 class HostileAdmin:
-    """Answers with hostile text wherever a broker can."""
+    """A stand-in for an admin client that returns text with control characters in every field."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self.place = TopicPartition(f"topic {EVIL}", 0)

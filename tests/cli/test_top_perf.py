@@ -1,4 +1,4 @@
-"""``penstock top`` and ``penstock perf``: what they compute, and what they print."""
+"""Tests of ``penstock top`` and ``penstock perf``: the rates that they compute, and their output."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def run(address: str, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def rows(noun: str, text: str) -> list[dict[str, object]]:
-    """The lines of JSON that are of a noun."""
+    """Return the JSON objects in `text` that have the fields of the resource type `noun`."""
     found = [json.loads(line) for line in text.splitlines()]
     return [row for row in found if list(row) == [field.name for field in NOUNS[noun]]]
 

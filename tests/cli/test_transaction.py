@@ -1,4 +1,4 @@
-"""`penstock transaction` and `penstock consume --isolation` against a broker."""
+"""Tests of `penstock transaction` and `penstock consume --isolation` against a broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def penstock(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Penstock:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs a command in this process: exit code, stdout and stderr."""
 
     def run(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))

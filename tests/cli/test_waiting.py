@@ -1,6 +1,7 @@
-"""What a command says while it waits, and how soon it ends: real processes, a real terminal, a killed broker.
+"""Tests of the messages of waiting commands and of the time they take to end.
 
-What is waited for here comes; the time limits only keep a failure from lasting for ever.
+They use real processes, a real terminal and a broker that is killed. The time limits only end a test that
+fails.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ from penstock.v07.server import Broker07
 
 LONG_S = 60.0
 ENDED_S = 10.0
-"""Far more than the second it takes, and far less than the 40 it took."""
+"""The limit for the end of a command, in seconds.
+
+A command takes about 1 s now; with an old defect it took 40 s.
+"""
 
 
 class BrokerProcess:
-    """A broker that can be killed, stopped and started again on its port."""
+    """A broker process that a test can kill, stop and start again on the same port."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -76,7 +80,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 class Command:
-    """A command whose stderr is a terminal or a pipe, and is read as it comes."""
+    """A command whose stderr is a terminal or a pipe; the test reads it while the command runs."""
 
     def __init__(self, *words: str, is_terminal: bool, start: Sequence[str] = ("-m", "penstock")) -> None:
         self._mine, theirs = pty.openpty() if is_terminal else os.pipe()
@@ -91,7 +95,7 @@ class Command:
         self.said = ""
 
     def until(self, pattern: str) -> str:
-        """Everything said, once it has `pattern` in it."""
+        """Read the command's stderr until it matches `pattern`; return everything read so far."""
         deadline = time.monotonic() + LONG_S
         while not re.search(pattern, self.said):
             assert time.monotonic() < deadline, self.said
@@ -104,7 +108,7 @@ class Command:
         self.process.stdin.flush()
 
     def interrupted(self) -> tuple[int, float]:
-        """The exit code after Ctrl-C, and how many seconds it took."""
+        """Press Ctrl-C; return the exit code, and how many seconds the command took to end."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(LONG_S), time.monotonic() - begin
@@ -139,7 +143,7 @@ QUICK = (
     "waiting.SILENCE_S, waiting.LOOK_EVERY_S = 0.7, 0.05\n"
     "sys.exit(main())\n"
 )
-"""The command line, but that it speaks sooner; a fetch of nothing waits for half a second."""
+"""A program that runs a command whose waiting message appears after 0.7 s, and that checks every 0.05 s."""
 
 
 @contextlib.contextmanager
@@ -315,7 +319,7 @@ def test_quiet_is_quiet(broker: BrokerProcess) -> None:
 
 
 class Script:
-    """Obstacles by time, in place of clients."""
+    """A stand-in for a client that reports, at each call, the next reason from a list why it must wait."""
 
     def __init__(self, *obstacles: Obstacle | None) -> None:
         self._obstacles = iter(obstacles)

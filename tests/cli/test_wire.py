@@ -1,4 +1,4 @@
-"""`penstock wire`: what goes in, what comes out, and one line for every mistake."""
+"""Tests of `penstock wire`, which decodes and encodes messages: input, output, and one line per error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Wire = Callable[..., tuple[int, bytes, str]]
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Wire:
-    """Runs a command in this process: exit code, stdout, stderr."""
+    """Return a function that runs `penstock wire` in this process: exit code, stdout and stderr."""
 
     def run(*words: object, stdin: bytes = b"") -> tuple[int, bytes, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

@@ -1,8 +1,8 @@
-"""A scripted broker on a real socket: small logs in memory, and whatever faults a test asks for.
+"""A scripted broker on a real socket, with small logs in memory and any faults that a test sets up.
 
-It runs on the test's own event loop. Each API has a plain answer; a test puts other outcomes in front of
-it: `fail(key, code)`, `hang_up(key)`, `stay_silent(key)`, `send_garbage(key)`, `script(key, function)`; or
-has it lie for ever with `always(key, function)` and `twist(key, function)`.
+It runs on the test's own event loop. Each API has a normal answer. A test replaces the next answers with
+`fail(key, code)`, `hang_up(key)`, `stay_silent(key)`, `send_garbage(key)` or `script(key, function)`, and all
+answers with `always(key, function)` or `twist(key, function)`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SPOKEN = (
 
 
 class FakeLog:
-    """One partition: batches in offset order, and Kafka's judgement of producers' sequences."""
+    """The log of one partition: batches in offset order, with Kafka's checks of producer sequences."""
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -79,7 +79,10 @@ class FakeLog:
         self.producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = {}
 
     def append(self, records: bytes) -> tuple[int, int]:
-        """Return (error code, base offset), by the table of protocol facts, section 12."""
+        """Append a batch; return the error code and the base offset.
+
+        Duplicate and out-of-order sequences are treated as in Kafka.
+        """
         if records[16] != 2:
             base = self.end
             self.batches.append(records)
@@ -109,7 +112,7 @@ class FakeLog:
         return 0, base
 
     def read(self, offset: int, size: int) -> bytes:
-        """Whole batches from the one that holds `offset` on: at least one, then up to `size` bytes."""
+        """Return whole batches from the one with `offset` on: the first, and more up to `size` bytes."""
         out = b""
         for batch in self.batches:
             if len(batch) >= HEADER_BYTES and batch[16] == 2 and read_header(batch).next_offset <= offset:
@@ -123,7 +126,10 @@ class FakeLog:
 
 
 class FakeBroker:
-    """One node. `topics` maps names to the number of partitions; all are led by this node."""
+    """A scripted broker for client tests.
+
+    `topics` is a dict from topic name to number of partitions; this broker leads all of them.
+    """
 
     def __init__(
         self, topics: dict[str, int] | None = None, versions: dict[ApiKey, tuple[int, int]] | None = None
@@ -137,7 +143,7 @@ class FakeBroker:
         self.scripts: dict[ApiKey, deque[Script]] = defaultdict(deque)
         self.lies: dict[ApiKey, Script] = {}
         self.settings = {"cleanup.policy": "delete"}
-        """What DescribeConfigs tells of every topic."""
+        """The settings that DescribeConfigs returns for every topic."""
         self.port = 0
         self.node_id = 0
         self.leaders: dict[tuple[str, int], int] = {}
@@ -146,7 +152,7 @@ class FakeBroker:
         self.next_producer_id = 100
         self.connections = 0
         self.failures: list[Exception] = []
-        """What went wrong in the fake itself."""
+        """The exceptions that were raised in the fake broker itself."""
         self.parked = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -176,16 +182,16 @@ class FakeBroker:
     # -- faults
 
     def script(self, key: ApiKey, *outcomes: Script) -> None:
-        """Answer the next requests with these, one each, before going on as usual."""
+        """Answer the next requests of an API with these outcomes, one each, then as usual."""
         self.scripts[key].extend(outcomes)
 
     def always(self, key: ApiKey, outcome: Script) -> None:
-        """Answer every request of an API with this, and know the API in all versions."""
+        """Answer every request of an API with this outcome; offer all versions if it is not offered yet."""
         self.lies[key] = outcome
         self.versions.setdefault(key, API_TABLE[key].versions)
 
     def twist(self, key: ApiKey, change: Callable[[Any], object]) -> None:
-        """Answer every request of an API as usual, but changed by `change`."""
+        """Pass every usual answer of an API to `change`, which modifies it before it is sent."""
 
         async def twisted(broker: FakeBroker, header: RequestHeader, request: Any) -> Answer:
             answer = broker.answer(header, request)
@@ -196,7 +202,7 @@ class FakeBroker:
         self.always(key, twisted)
 
     def fail(self, key: ApiKey, *codes: int) -> None:
-        """Answer the next requests with an error, wherever that API puts errors."""
+        """Answer the next requests of an API with these error codes, in the API's error fields."""
         self.script(
             key,
             *(lambda broker, header, request, c=code: broker.answer(header, request, c) for code in codes),
@@ -206,9 +212,9 @@ class FakeBroker:
         self.script(key, *[lambda *_: HANG_UP] * times)
 
     def stay_silent(self, key: ApiKey, times: int = 1) -> None:
-        """Leave the next requests unanswered, and so all that come after one on its connection.
+        """Leave the next requests of an API unanswered.
 
-        Answers keep the order of their requests.
+        Later requests on their connection get no answer either, since answers keep the order of requests.
         """
         self.script(key, *[lambda *_: SILENCE] * times)
 
@@ -216,7 +222,7 @@ class FakeBroker:
         self.script(key, lambda *_: garbage)
 
     def asked(self, key: ApiKey) -> list[Any]:
-        """The requests of one API so far."""
+        """Return all requests of one API that have arrived so far."""
         return [request for header, request in self.requests if header.api_key == key]
 
     # -- answers
@@ -433,7 +439,10 @@ async def fake_broker(
     *,
     without: Iterable[ApiKey] = (),
 ) -> AsyncIterator[FakeBroker]:
-    """A running fake broker; `without` are APIs it does not know, `versions` change some of its ranges."""
+    """Run a fake broker for the length of a block.
+
+    `without` lists APIs that it does not offer; `versions` replaces some version ranges.
+    """
     broker = FakeBroker(topics)
     broker.versions.update(versions or {})
     for key in without:
@@ -448,7 +457,7 @@ async def fake_broker(
 
 
 def limited_to(release: str) -> dict[ApiKey, tuple[int, int]]:
-    """The versions that a release of Kafka speaks, as far as a client needs them."""
+    """Return the API versions of a Kafka release, as far as a client needs them."""
     return {
         "0.8": dict.fromkeys((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA), (0, 0)),
         "0.10.0": {

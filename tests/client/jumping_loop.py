@@ -1,7 +1,7 @@
-"""An event loop whose clock jumps to the next timer when nothing else happens: minutes pass in no time.
+"""An event loop for tests whose clock jumps to the next timer when idle, so that minutes pass at once.
 
-For tests of time limits with real sockets: both ends must live on the loop. What the kernel carries between
-them is there at once, so that a loop with nothing to read for `IDLE_S` is waiting for a timer.
+It serves tests of time limits with real sockets; both ends must be on the loop. The kernel carries data
+between them at once, so that a loop with nothing to read for `IDLE_S` is waiting for a timer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ IDLE_S = 0.002
 
 
 class _Jumping(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
-    """Waits a moment instead of the whole timeout, and adds up what it has left out."""
+    """A selector that waits only briefly instead of the whole timeout.
+
+    It adds up the time that it has skipped.
+    """
 
     ahead_s = 0.0
 
@@ -31,7 +34,7 @@ class _Jumping(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """The loop."""
+    """An event loop whose clock includes the time that its selector has skipped."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
@@ -42,6 +45,6 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 
 def run_jumping(coroutine: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, on a jumping loop."""
+    """Run a coroutine on a jumping loop, like `asyncio.run`, and return its result."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         return runner.run(coroutine)

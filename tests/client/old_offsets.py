@@ -1,4 +1,4 @@
-"""What a consumer can do at a broker of 0.8 or 0.9: the same steps for ours and for Apache Kafka's."""
+"""Checks of a consumer at a broker of 0.8 or 0.9, used with Penstock's brokers and with Apache Kafka's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fill(servers: str, topic: str) -> None:
 
 
 def check_commits(servers: str, topic: str, group: str) -> None:
-    """Commit, ask for what was committed, and go on from there."""
+    """Check that offsets can be committed and fetched, and that another consumer continues there."""
     place = TopicPartition(topic, 0)
     with Consumer(servers, group_id=group, **OPTIONS) as consumer:
         consumer.assign([place])
@@ -54,7 +54,7 @@ def check_automatic_commits(servers: str, topic: str, group: str) -> None:
 
 
 def check_no_groups(servers: str, topic: str, *, has_offsets: bool) -> None:
-    """A subscribed consumer is told at once, and each time it asks."""
+    """Check that each poll of a subscribed consumer raises UnsupportedVersionError at once."""
     begin = time.monotonic()
     with Consumer(servers, group_id="members") as consumer:
         consumer.subscribe([topic])

@@ -1,4 +1,4 @@
-"""Arguments of wrong types: every public call says what was given and what is needed."""
+"""Tests of arguments of wrong types: each public call's error names the given value and the needed type."""
 
 from __future__ import annotations
 
@@ -168,7 +168,10 @@ INNER = set(
     poll_limit poll_now progress release send_when_possible start try_send wait wake_up
     """.split()  # noqa: SIM905
 )
-"""What the asyncio classes need of each other, and `start`, which ``with`` stands for."""
+"""Public methods of the asyncio classes that are not for users: internal calls, and `start`.
+
+A ``with`` statement calls `start`.
+"""
 
 ASYNC_ONLY = {"send_and_wait"}
 
@@ -207,7 +210,10 @@ def test_errors_are_of_the_one_tree() -> None:
     "argument", [b"x" * 100_000, ["row"] * 100_000, {number: number for number in range(10_000)}]
 )
 def test_an_error_does_not_repeat_a_whole_table(argument: object) -> None:
-    """`write_topic("orders", table)` would show the table's rows."""
+    """In `write_topic("orders", table)` the arguments are in the wrong order.
+
+    The error must not contain the table's rows.
+    """
     with pytest.raises(ConfigError, match="is no name of a topic") as caught:
         topic_name(argument)
     assert len(str(caught.value)) < 300

@@ -1,4 +1,4 @@
-"""At most one background task for each key."""
+"""Tests that a client runs at most one background task for each key at a time."""
 
 from __future__ import annotations
 

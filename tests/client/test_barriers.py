@@ -1,4 +1,4 @@
-"""What raises where no error is expected, in a user's callback or in the client, ends nothing but itself."""
+"""Tests of unexpected exceptions, in a user's callback or in the client: they end only the current step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broker() -> Iterator[Broker]:
 
 
 def raise_once(monkeypatch: pytest.MonkeyPatch, holder: Any, name: str, error: Exception) -> list[int]:
-    """Have a method raise on its first call; give the list that says so."""
+    """Make a method raise on its first call; return a list that gets an element when it raises."""
     original = getattr(holder, name)
     raised: list[int] = []
 

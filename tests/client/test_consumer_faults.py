@@ -1,4 +1,4 @@
-"""The consumer, and ranges, against a broker that refuses, moves, cuts, or is from another age."""
+"""Tests of consumers and range readers with a broker that refuses, moves, truncates, or is outdated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Scenario = Callable[[FakeBroker, AsyncConsumer], Awaitable[None]]
 
 
 def fill(broker: FakeBroker, count: int = 10, each: int = 2, partition: int = 0) -> None:
-    """Batches of `each` records; values are the offsets."""
+    """Append `count` records to a fake log, in batches of `each`; each record's value is its offset."""
     log = broker.logs["t", partition]
     for start in range(log.end, log.end + count, each):
         log.append(encode_batch([(None, b"%d" % n, (), n) for n in range(start, start + each)]))
@@ -67,7 +67,7 @@ def played(
 
 
 async def read(consumer: AsyncConsumer, count: int, timeout_s: float = 60) -> list[int]:
-    """The offsets of the next `count` records."""
+    """Poll until `count` records have arrived; return their offsets."""
     deadline = time.monotonic() + timeout_s
     found: list[int] = []
     while len(found) < count and time.monotonic() < deadline:
@@ -296,7 +296,10 @@ def test_who_had_something_goes_last_next_time() -> None:
 
 
 def transactions(broker: FakeBroker) -> None:
-    """0-1 of producer 1, 2-3 of producer 2, 4 of nobody, 5 aborts 1, 6 commits 2, 7 of 1, 8 commits it."""
+    """Fill the log with three transactions of two producers: one is aborted, two are committed.
+
+    Offsets: 0-1 of producer 1, 2-3 of producer 2, 4 of none, 5 aborts 1, 6 commits 2, 7 of 1, 8 commits 1.
+    """
     log = broker.logs["t", 0]
     log.batches.clear()
 
@@ -411,7 +414,7 @@ def ranged(
     run: Callable[[Coroutine[Any, Any, Any]], Any] = asyncio.run,
     **options: Any,
 ) -> tuple[list[tuple[int, int]], FakeBroker]:
-    """(partition, offset) of everything in the ranges, and the broker."""
+    """Read offset ranges from a fake broker; return (partition, offset) of each record, and the broker."""
 
     async def play() -> tuple[list[tuple[int, int]], FakeBroker]:
         async with fake_broker({"t": 2}) as broker:
@@ -518,7 +521,7 @@ def test_a_range_beyond_the_end_of_the_log_ends(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_compacted_tail_ends_the_range() -> None:
-    """The last records of the range are gone, and nothing holds their offsets any more."""
+    """Compaction has removed the last records of the range, and no later batch covers their offsets."""
 
     def compact(broker: FakeBroker) -> None:
         broker.settings["cleanup.policy"] = "compact,delete"
@@ -536,7 +539,7 @@ def test_a_compacted_gap_is_passed() -> None:
 
 
 def test_memory_is_bounded_by_what_is_read() -> None:
-    """Nobody takes anything: one answer is held, and one more at most is under way."""
+    """While the application reads nothing, the client holds one response and fetches at most one more."""
 
     async def play() -> None:
         async with fake_broker({"t": 1}) as broker:

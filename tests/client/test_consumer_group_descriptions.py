@@ -1,4 +1,4 @@
-"""Groups of KIP-848 are described as classic ones are."""
+"""Tests that the admin client describes KIP-848 groups like classic ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumers in groups by KIP-848 (``group_protocol="consumer"``), against Penstock's broker and a cluster."""
+"""Tests of consumers with ``group_protocol="consumer"`` (KIP-848), with Penstock's broker and a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""Heartbeats every 50 ms, since each step of a rebalance takes one."""
+"""Broker settings with a heartbeat every 50 ms, since each step of a rebalance takes a heartbeat."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def fill(servers: str, topic: str, count: int, start: int = 0) -> None:
 
 
 def member(servers: str, topic: str, **options: Any) -> Consumer:
-    """A consumer in a group named like the topic."""
+    """Return a consumer in a group named after the topic."""
     settings: dict[str, Any] = {
         "group_id": f"g-{topic}",
         "auto_offset_reset": "earliest",
@@ -63,7 +63,7 @@ def member(servers: str, topic: str, **options: Any) -> Consumer:
 
 
 def poll_until(consumers: list[Consumer], is_done: Callable[[], bool]) -> list[bytes | None]:
-    """Poll in turn until something holds; return the values."""
+    """Poll the consumers in turn until a condition holds; return the values of their records."""
     values: list[bytes | None] = []
     deadline = time.monotonic() + PATIENCE_S
     while not is_done():
@@ -78,12 +78,12 @@ def assigned(*consumers: Consumer) -> list[int]:
 
 
 def consumed(*consumers: Consumer) -> list[int]:
-    """The positions of all assigned partitions."""
+    """Return the positions of all assigned partitions of these consumers."""
     return [offset for consumer in consumers for offset in consumer.positions().values()]
 
 
 class Notes:
-    """What callbacks were called with, in their order."""
+    """A record of rebalance callbacks: the name and the partitions of each call, in order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, frozenset[int]]] = []
@@ -137,7 +137,10 @@ def test_only_what_moves_is_revoked(servers: str, topic: str) -> None:
 
 
 def test_members_come_and_go_and_no_record_is_skipped(servers: str, topic: str) -> None:
-    """Each record is read, and none by two members that commit what they read when they give it up."""
+    """Every record is read.
+
+    Members commit before they give partitions up, so that no record is read twice.
+    """
     dice = random.Random(848)
     fill(servers, topic, 400)
     seen: Counter[bytes | None] = Counter()
@@ -200,7 +203,7 @@ def test_commits_while_partitions_are_revoked_count(servers: str, topic: str) ->
 def test_a_commit_of_an_older_epoch_is_sent_again_under_the_newer_one(
     servers: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Brokers before 4.3 refuse a commit in flight whenever the member's epoch moves (KAFKA-20066)."""
+    """Brokers before 4.3 refuse a commit in flight when the member's epoch changes (KAFKA-20066)."""
     request = Connection.request
     sent: list[int] = []
 
@@ -302,7 +305,7 @@ def test_a_fenced_member_joins_again() -> None:
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_lost_heartbeats_cost_no_record(applied: bool) -> None:
-    """Requests are lost, or their answers, with the connection and without, while members come and go."""
+    """Heartbeat requests or responses are lost, some with the connection, while members come and go."""
     dice = random.Random(848)
     seen: Counter[bytes | None] = Counter()
     members: list[Consumer] = []
@@ -481,7 +484,7 @@ def test_asyncio_and_callbacks_that_are_coroutines(servers: str, topic: str) -> 
 
 
 def protocol_of(consumer: Consumer) -> str:
-    """The protocol by which a consumer is a member: only members of KIP-848 make their ids."""
+    """Return the group protocol that a consumer uses: `consumer` (KIP-848) or `classic`."""
     group = consumer._consumer._group
     assert group is not None
     return "consumer" if group._choice.speaks_consumer else "classic"
@@ -553,7 +556,7 @@ def test_auto_joins_a_group_that_may_not_turn_as_a_classic_member() -> None:
 def test_a_group_is_restarted_member_by_member_into_the_other_protocol_and_back(
     servers: str, topic: str, strategy: str
 ) -> None:
-    """Each record is handed out, and after quiet commits none twice, whatever kind of members is there."""
+    """Every record is read, also while members of both protocols are in the group."""
     old = {
         "group_protocol": "classic",
         "heartbeat_interval_ms": 50,
@@ -595,7 +598,7 @@ def test_a_group_is_restarted_member_by_member_into_the_other_protocol_and_back(
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 def test_a_group_outlives_its_coordinator(protocol: str) -> None:
-    """Two consumers, or a classic member and a consumer that has turned its group."""
+    """The group has two KIP-848 consumers, or a classic member and a consumer that has upgraded the group."""
     options: dict[str, Any] = {"group_protocol": protocol}
     if protocol == "classic":
         options["heartbeat_interval_ms"] = 50

@@ -1,4 +1,4 @@
-"""The classes as people meet them: help, mocks, subclasses, and what is shown of an object."""
+"""Tests of the client classes as users meet them: `help`, mocks, subclasses, and `repr` of objects."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_public_class_says_what_an_object_is_and_what_its_methods_do(modul
     ("kind", "twin"), [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer)]
 )
 def test_help_of_a_blocking_client_is_whole(kind: type, twin: type) -> None:
-    """It sends the reader to no other class, and has the errors that the call for asyncio has."""
+    """The help does not refer to the asyncio class, and lists every error that the asyncio method lists."""
     for name in public(kind):
         text = inspect.getdoc(getattr(kind, name)) or ""
         assert f"See `{twin.__name__}" not in text, name

@@ -1,4 +1,4 @@
-"""Consumers in groups, against a Penstock broker."""
+"""Tests of consumers in classic groups with a Penstock broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """A broker that starts groups at once."""
+    """Yield the address of a broker without an initial rebalance delay."""
     with Broker(config={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}) as b:
         yield b.bootstrap_servers
 
@@ -46,13 +46,13 @@ def fill(servers: str, topic: str, count: int, start: int = 0) -> None:
 
 
 def member(servers: str, topic: str, **options: Any) -> Consumer:
-    """A consumer in a group named like the topic."""
+    """Return a consumer in a group named after the topic."""
     settings: dict[str, Any] = {"group_id": f"g-{topic}", "auto_offset_reset": "earliest", **options}
     return Consumer(servers, **{"heartbeat_interval_ms": 50, **settings})
 
 
 def poll_until(consumers: list[Consumer], is_done: Callable[[], bool]) -> list[bytes | None]:
-    """Poll in turn until something holds; return the values."""
+    """Poll the consumers in turn until a condition holds; return the values of their records."""
     values: list[bytes | None] = []
     deadline = time.monotonic() + PATIENCE_S
     while not is_done():
@@ -149,7 +149,7 @@ def test_commits_by_hand(servers: str, topic: str) -> None:
 
 
 def test_a_loop_commits_what_was_worked_off_and_no_more(servers: str, topic: str) -> None:
-    """Whoever fails at a record gets it again; who breaks off after one does not."""
+    """A record whose processing raises is delivered again; a record after which the loop breaks is not."""
     fill(servers, topic, 40)
     seen: list[bytes | None] = []
 
@@ -234,7 +234,7 @@ def test_arrow_batches_in_a_group(servers: str, topic: str) -> None:
 
 
 def test_positions_in_a_group(servers: str, topic: str) -> None:
-    """Seek wins over what is committed, also in a callback; pause and resume keep the place."""
+    """A seek replaces the committed offset, also in a callback; pause and resume keep the position."""
     fill(servers, topic, 40)
     where = TopicPartition(topic, 2)
     with member(servers, topic) as consumer:
@@ -327,7 +327,7 @@ def test_patterns_find_new_topics(servers: str, topic: str) -> None:
 def test_a_pattern_outlives_a_poll_that_is_cancelled(
     servers: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that fails: the topics that fit are looked for again by the next."""
+    """A cancelled or failed poll does not stop the search for matching topics: the next poll repeats it."""
     refresh = AsyncClient.refresh
     looking = asyncio.Event()
 
@@ -401,7 +401,10 @@ def test_who_does_not_poll_loses_its_partitions_and_can_come_back(servers: str, 
 def test_heartbeats_go_on_while_the_application_works(
     servers: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heartbeats are counted, rather than a session waited for: no verdict depends on the machine's speed."""
+    """The test counts heartbeats instead of waiting for a session timeout.
+
+    So its result does not depend on the machine's speed.
+    """
     beats: list[float] = []
     answered = Membership._heard
 
@@ -486,7 +489,10 @@ def test_asyncio_members_with_coroutines_as_callbacks(servers: str, topic: str) 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_lost_whoever_comes_and_goes(servers: str, topic: str, strategy: str, seed: int) -> None:
-    """Members join, leave, break off and stall; what is committed never comes again, nothing is left out."""
+    """Members join, leave, break off and stall.
+
+    Every record is read, and no committed record is read again.
+    """
     fill(servers, topic, 600)
     dice = random.Random(seed)
     seen: Counter[bytes | None] = Counter()

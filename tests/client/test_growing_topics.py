@@ -1,4 +1,4 @@
-"""Topics change while clients run: what a client knows of a topic is asked anew before it counts."""
+"""Tests of topics that change while clients run: clients refresh outdated metadata before they use it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_consumer_is_assigned_a_partition_that_came_later(
 def test_a_kept_client_reads_and_asks_of_a_partition_that_came_later(
     servers: str, admin: Admin, new_topic: Callable[..., str]
 ) -> None:
-    """What a worker of Spark does, whose client outlives the task."""
+    """A Spark worker keeps its client for several tasks, while partitions are added to the topic."""
     topic = new_topic(1)
     client = AsyncClient(ConsumerConfig.parse({}, {"bootstrap_servers": servers}))
     try:

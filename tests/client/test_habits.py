@@ -1,6 +1,7 @@
-"""What is typed from habit of another client ends in an error that says what to type; nothing else breaks.
+"""Tests of names typed from habit of another Kafka client: the error says what to type instead.
 
-`tests/compat/test_habits_of_clients.py` asks every public name and argument of three other clients.
+Other code must not change. `tests/compat/test_habits_of_clients.py` tries every public name and argument of
+three other clients.
 """
 
 from __future__ import annotations
@@ -128,11 +129,11 @@ MEANS = {
     "broker": Broker, "record": Record, "metadata": RecordMetadata,
 }  # fmt: skip
 OF_TESTS = {"KafkaBroker", "KafkaBroker.create_topic", "Faults"}
-"""Sections where a broker is a `KafkaBroker`."""
+"""Sections of the advice table in which the word `broker` means a `KafkaBroker`."""
 
 
 def test_what_the_table_says_to_type_exists() -> None:
-    """Methods, options and names of modules in the advice are real."""
+    """All methods, options and module names in the advice exist."""
     missing = []
     for section, entries in table().items():
         for name, said in entries.items():
@@ -444,7 +445,10 @@ def test_a_missing_topic_says_why_it_stays_missing() -> None:
 
 
 def test_a_missing_partition_is_not_waited_for_as_a_missing_topic_is() -> None:
-    """A topic that is there is not about to be created: it may have grown, which takes a moment."""
+    """Sending to a missing topic waits for its creation.
+
+    A missing partition of an existing topic raises an error after a moment, in which it may be added.
+    """
     with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
         admin.create_topic("orders")
         refused = pytest.raises(ConfigError, match=r"there is no partition 7")

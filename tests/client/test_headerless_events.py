@@ -1,4 +1,4 @@
-"""Structured events in formats without headers, where no content type can say what they are."""
+"""Tests of structured CloudEvents in message formats without headers, and so without a content type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_is_an_event_where_the_format_has_no_headers(release: str, kind: type
 
 
 def test_rows_of_a_large_set_know_as_much() -> None:
-    """Large fetches, too."""
+    """Events are also recognized in a large message set, whose records are decoded differently."""
     rows = [(None, json.dumps(ENVELOPE).encode(), 0)] * 2000
     records, _ = decode_rows(encode_message_set(rows, 1), "t", 0)
     assert len(records) == 2000

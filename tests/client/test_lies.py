@@ -1,7 +1,7 @@
-"""Brokers whose answers are well-formed and useless: every call ends in time, and says what was wrong.
+"""Tests of brokers with well-formed but useless answers: every call ends in time with a clear error.
 
-A table of APIs and lies. The clock jumps (`client.jumping_loop`), so that the limits are the real defaults
-and nothing is measured: a call that has no limit would never return, whatever the clock.
+A table combines calls with false answers. The clock jumps (`client.jumping_loop`), so that the default limits
+can be used and nothing is measured: a call without a limit would never return.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Lie = Callable[[FakeBroker], object]
 
 
 class Case(NamedTuple):
-    """One lie, and the call that must not believe it."""
+    """One false answer of a broker, the call that meets it, and the expected error and time limit."""
 
     name: str
     call: Call
@@ -80,7 +80,7 @@ class Case(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deadlines of the consumer are kept by the clock of the loop, too."""
+    """Let the consumer's deadlines use the event loop's clock, too."""
     clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
     monkeypatch.setattr("penstock.client.fetch.consumer.time", clock)
 
@@ -89,7 +89,7 @@ def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def read(servers: str) -> int:
-    """What `read_topic` does; the number of rows."""
+    """Read a topic as `read_topic` does; return the number of rows."""
     config = ConsumerConfig.parse({"bootstrap.servers": servers}, {})
     async with AsyncClient(config) as client:
         bounds = checked_bounds("earliest", "latest")
@@ -99,7 +99,7 @@ async def read(servers: str) -> int:
 
 
 async def read_range(servers: str) -> int:
-    """Offsets 4 to 9, without asking where the log begins and ends."""
+    """Read offsets 4 to 9 without asking for the log's start and end; return the number of rows."""
     config = ConsumerConfig.parse({"bootstrap.servers": servers}, {})
     async with AsyncClient(config) as client:
         found = fetch_ranges_async(client, [OffsetRange("t", 0, 4, 10)], ["offset"])
@@ -107,7 +107,7 @@ async def read_range(servers: str) -> int:
 
 
 async def consume(servers: str) -> None:
-    """Poll for ever, from offset 4."""
+    """Poll for ever, from offset 4 on."""
     async with AsyncConsumer(servers) as consumer:
         consumer.assign([T0])
         consumer.seek(T0, 4)
@@ -240,7 +240,7 @@ def framed(body: bytes) -> bytes:
 
 
 def end_at(offset: int) -> Lie:
-    """ListOffsets and Fetch both say that the log ends there."""
+    """Let ListOffsets and Fetch both answer that the log ends at this offset."""
 
     def latest(partition: Any) -> None:
         partition.offset = offset if partition.offset else 0
@@ -297,7 +297,7 @@ def old_offset_fetch(broker: FakeBroker) -> None:
 
 
 API_S = 60.0
-"""default.api.timeout.ms"""
+"""The default of `default.api.timeout.ms`, in seconds."""
 
 FETCH_LIES = [
     ("leaves the partition out", twist(ApiKey.FETCH, leave_out_first), left("partition t-0", "Fetch")),
@@ -350,7 +350,7 @@ FETCH_LIES = [
         f"broker {BROKER} answers fetches of t-0 at offset 4 with nothing",
     ),
 ]
-"""Lies that a reader of a range and a consumer must both notice."""
+"""False answers to Fetch that range readers and consumers must both detect."""
 
 CASES = [
     *(Case(f"range, Fetch: {name}", read_range, lie, error, API_S) for name, lie, error in FETCH_LIES),
@@ -735,7 +735,10 @@ def test_versions_that_make_no_sense_are_refused_at_once(ranges: list[tuple[int,
 
 
 def test_an_answer_that_comes_right_in_time_is_as_good_as_any(caplog: pytest.LogCaptureFixture) -> None:
-    """The lies stop after a while: everything is read, and the log says what there was to wait for."""
+    """The false answers stop after 30 s.
+
+    All records are read, and one log line names the cause of the wait.
+    """
 
     async def play() -> int:
         async with fake_broker({"t": 1}) as broker:
@@ -755,7 +758,7 @@ def test_an_answer_that_comes_right_in_time_is_as_good_as_any(caplog: pytest.Log
 
 
 def test_a_compacted_end_is_the_end_whatever_reads_it() -> None:
-    """The same empty answers, of a topic whose settings account for them."""
+    """Empty answers at the end of the log are no error if the topic's cleanup policy is `compact`."""
 
     async def play() -> None:
         async with fake_broker({"t": 1}) as broker:

@@ -1,8 +1,8 @@
-"""Loops of every shape in one group, while members come, go, fail, stall and are killed.
+"""Tests of consumer loops of every style in one group, while members come, go, fail, stall and are killed.
 
-What must hold whatever the shape. Nothing is lost: whatever has been committed has been worked off by
-somebody, and in the end everything has been. Nothing comes again that lies before a commit: a call that
-began after an offset was seen committed returns no record below it.
+For every style: no record is lost, so that every committed record has been processed, and at the end all are.
+No committed record is read again: a call that began after an offset was seen committed returns no record
+below it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from penstock.errors import KafkaError, NetworkError
 from penstock.model import TopicPartition
 
 PATIENCE_S = 240.0
-"""Only to end a run that hangs: members come and go for seconds, on a busy machine for minutes."""
+"""The time in seconds after which a run is taken to hang.
+
+Members come and go for seconds, and on a busy machine for minutes.
+"""
 PARTITIONS = 6
 PADDING = b"x" * 200
 Place = tuple[int, int]
 
 
 class Failure(Exception):
-    """What an application says when it cannot go on."""
+    """The exception of an application that cannot continue."""
 
 
 class Ledger:
-    """What has been worked off and what has been committed, by everybody."""
+    """The processed records and committed offsets of all members, with the checks on both."""
 
     def __init__(self, servers: str, topic: str, group: str) -> None:
         self.servers, self.topic, self.group = servers, topic, group
@@ -50,7 +53,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def before_a_call(self) -> dict[int, int]:
-        """What is known to be committed; what comes next must not lie before it."""
+        """Return the offsets known to be committed; the next call must return no record below them."""
         with self._lock:
             return dict(self.committed)
 
@@ -63,7 +66,7 @@ class Ledger:
             self.worked[place[0]].add(place[1])
 
     def look(self, admin: Admin) -> None:
-        """See what is committed: all below must have been worked off."""
+        """Fetch the committed offsets, and check that all records below them have been processed."""
         found = admin.list_group_offsets(self.group)
         with self._lock:
             for (_, partition), at in found.items():
@@ -87,7 +90,10 @@ class Ledger:
 
 
 class Member(threading.Thread):
-    """A process with a loop of one shape, that is told from outside how to end."""
+    """A thread that stands for a process with one style of consumer loop.
+
+    The test decides when and how it ends.
+    """
 
     def __init__(self, ledger: Ledger, name: str, shape: str, seed: int, options: dict[str, Any]) -> None:
         super().__init__(name=f"{name} {shape}", daemon=True)
@@ -106,7 +112,10 @@ class Member(threading.Thread):
             **options,
         }
         self.ending = ""
-        """``leave``, ``fail`` in the midst of work, or ``die`` without a word."""
+        """The way to end: ``leave``, ``fail`` while processing, or ``die`` without leaving.
+
+        Empty while the member runs.
+        """
         self.stall_s = 0.0
         self.error: BaseException | None = None
 
@@ -124,7 +133,7 @@ class Member(threading.Thread):
     # -- what every application does
 
     def work(self, before: dict[int, int], places: list[Place]) -> None:
-        """Be handed records, and work them off one by one: or fail in the middle."""
+        """Receive records and process them one by one, or fail in the middle."""
         for place in places:
             self.ledger.handed_out(self.name, before, place)
         for place in places:
@@ -165,7 +174,7 @@ class Member(threading.Thread):
             self.work(before, [(r.partition, r.offset) for r in records])
 
     def _iteration(self, consumer: Consumer) -> None:
-        """`for`, left and begun again."""
+        """Iterate over the consumer with `for`, break after some records, and start again."""
         while not self.should_end():
             length = self.dice.randint(1, 60)
             before = self.ledger.before_a_call()
@@ -181,7 +190,7 @@ class Member(threading.Thread):
             self.work(before, rows_of(consumer.poll_arrow(50, batch_bytes=self.dice.choice((300, 1 << 20)))))
 
     def _everything(self, consumer: Consumer) -> None:
-        """All ways to read, one after the other, with pauses."""
+        """Use all ways to read, one after another, with pauses."""
         while not self.should_end():
             before = self.ledger.before_a_call()
             roll = self.dice.random()
@@ -259,7 +268,7 @@ class Member(threading.Thread):
                     before = self.ledger.before_a_call()
 
     async def _impatience_in_asyncio(self, consumer: AsyncConsumer) -> None:
-        """Calls that are cancelled whenever they take long have taken nothing."""
+        """Cancel calls that take long; a cancelled call must not have consumed records."""
         while not self.should_end():
             before = self.ledger.before_a_call()
             roll = self.dice.random()
@@ -298,7 +307,7 @@ SHAPES = (
 
 
 def commit(consumer: Consumer) -> None:
-    """Commit, unless the group has gone on: what is not committed comes again."""
+    """Commit, and ignore an error: the uncommitted records are delivered again."""
     with contextlib.suppress(KafkaError):
         consumer.commit()
 
@@ -411,7 +420,10 @@ def start_broker(directory: Path, port: int) -> tuple[subprocess.Popen[bytes], i
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_loops_while_the_broker_is_killed(tmp_path: Path, strategy: str) -> None:
-    """kill -9 every few seconds: no commit is lost, so nothing comes again that lies before one."""
+    """The broker is killed with SIGKILL every few seconds.
+
+    No commit is lost, so that no committed record is read again.
+    """
     dice = random.Random(5)
     process, port = start_broker(tmp_path, 0)
     stopping = threading.Event()

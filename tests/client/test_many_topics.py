@@ -1,4 +1,4 @@
-"""First use of many topics: requests and what they name grow with the number of topics, and no faster."""
+"""Tests of the first use of many topics: the requests and the names in them grow only linearly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ NAMES = [f"t{number}" for number in range(COUNT)]
 
 
 class Asked:
-    """Counts requests and the topics that Metadata requests name; has some Produce requests refused."""
+    """An interceptor that counts requests and the topics in Metadata requests.
+
+    It also makes some Produce requests fail.
+    """
 
     def __init__(self) -> None:
         self.requests: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Clients push metrics to brokers that ask for them, and nothing else of them depends on it."""
+"""Tests of clients that push metrics to brokers (KIP-714), without affecting the client's other work."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_broker_that_does_not_answer_does_not_hold_up_the_end() -> None:
 
 
 class Bench:
-    """A client whose only broker answers as a test has it; time passes as the pushing asks for it."""
+    """A stand-in for a client whose only broker gives prepared answers; it records the requests."""
 
     def __init__(self, **asked: Any) -> None:
         self.asked = GetTelemetrySubscriptionsResponse(
@@ -123,7 +123,7 @@ class Bench:
         for name, value in asked.items():
             setattr(self.asked, name, value)
         self.codes: list[int] = []
-        """Error codes of the next answers."""
+        """The error codes of the next answers."""
         self.requests: list[Any] = []
         self.failure: Exception | None = None
         self.stats = statistics()
@@ -156,7 +156,7 @@ class Bench:
 
 
 def by_hand(bench: Bench, act: Callable[[MetricsPush], Awaitable[None]]) -> None:
-    """Have a test take the steps of pushing, instead of a task and its sleep."""
+    """Run the steps of the metrics push from a test, instead of its background task."""
 
     async def run() -> None:
         push = MetricsPush(bench, lambda: bench.stats, lambda: 0.5)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Our clients over racks read from the replica in theirs, and lose nothing when it dies (KIP-392)."""
+"""Tests of clients that read from the replica in their rack, and lose no records when it dies (KIP-392)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T0 = TopicPartition(TOPIC, 0)
 
 
 class WatchedCluster(KafkaCluster):
-    """Counts by node which Fetch requests of consumers have had records."""
+    """A cluster that counts the Fetch requests of consumers at each node."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)

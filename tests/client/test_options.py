@@ -1,4 +1,4 @@
-"""The options as keyword arguments: those of the tables of settings, with types that fit, and described."""
+"""Tests of client options as keyword arguments: they match the settings tables and have descriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARGUMENTS = {
     "bootstrap_servers", "key_serializer", "value_serializer", "key_deserializer", "value_deserializer",
 }  # fmt: skip
-"""Options that are arguments of the constructors, since type checkers read the types of records off them."""
+"""Options that are explicit constructor arguments, so that type checkers infer the record types."""
 
 KINDS = [(AdminOptions, ClientConfig), (ProducerOptions, ProducerConfig), (ConsumerOptions, ConsumerConfig)]
 
@@ -54,7 +54,7 @@ for _module, _name in (
 
 @pytest.mark.parametrize(("options", "config"), KINDS)
 def test_types_fit_what_is_read(options: type, config: type[ClientConfig]) -> None:
-    """The default of each setting is of its keyword's type, and every word that is offered is taken."""
+    """The default of each setting has its keyword's type, and every listed literal is accepted."""
     hints = typing.get_type_hints(options, localns=NAMES)
     for option in fields(config):
         if not option.metadata or option.name in ARGUMENTS:

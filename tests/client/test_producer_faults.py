@@ -1,4 +1,4 @@
-"""The producer against a broker that refuses, hangs up, keeps silent, or is from another age."""
+"""Tests of the producer with a broker that refuses, hangs up, stays silent, or is of an old release."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_a_partition_without_a_leader_is_waited_for() -> None:
 
 
 def test_what_nobody_acknowledges_still_respects_the_connection() -> None:
-    """With acks=0 nothing slows the producer down but the socket."""
+    """With acks=0 only the socket's buffer slows the producer down; all records still arrive."""
 
     async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""The record of every reader: a tuple that also reads events."""
+"""Tests of the record class of all readers: a tuple that also decodes CloudEvents."""
 
 from __future__ import annotations
 

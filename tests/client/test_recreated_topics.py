@@ -1,4 +1,4 @@
-"""Topics that are deleted and created anew under their name: no position in the old one is one in the new."""
+"""Tests of topics that are deleted and created anew: positions in the old topic do not apply to the new."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def id_of(servers: str, topic: str) -> str:
 
 
 def recreate(servers: str, topic: str, count: int) -> list[bytes]:
-    """Delete a topic and create it anew with `count` records, which are returned."""
+    """Delete a topic and create it anew with `count` records; return their values."""
     with Admin(servers) as admin:
         admin.delete_topics([topic])
         admin.create_topic(topic)
@@ -62,7 +62,7 @@ def topic(servers: str, new_topic: NewTopic) -> str:
 
 @pytest.fixture
 def consumer(servers: str, topic: str) -> Iterator[Consumer]:
-    """Has read the whole topic."""
+    """Yield a consumer that has read the whole topic."""
     with Consumer(servers, auto_offset_reset="earliest") as consumer:
         consumer.assign([(topic, 0)])
         assert len(polled(consumer, OLD)) == OLD
@@ -164,7 +164,10 @@ def client(servers: str) -> Iterator[AsyncClient]:
 def values(
     client: AsyncClient, topic: str, topic_id: bytes, end: int, fail_on_data_loss: bool = True
 ) -> list[bytes]:
-    """What Spark's executors read: a range of the topic that had this id when the range was planned."""
+    """Read a range as Spark's executors do; return the values.
+
+    `topic_id` is the topic's id when the range was planned.
+    """
     found = scan_ranges(
         client,
         [OffsetRange(topic, 0, 1, end)],
@@ -192,7 +195,10 @@ def test_a_range_of_the_old_topic_is_an_error_or_nothing(
 def test_a_client_that_knows_the_old_topic_reads_ranges_of_the_new_one(
     servers: str, topic: str, client: AsyncClient, fail_on_data_loss: bool
 ) -> None:
-    """A worker of Spark has read the topic before, and is told by the driver that it is another one."""
+    """A Spark worker has read the old topic.
+
+    The driver's plan has another topic id, so the worker refreshes its metadata.
+    """
     run(client.topic(topic))
     written = recreate(servers, topic, LONGER)
     topic_id = uuid_from_text(id_of(servers, topic))
@@ -209,7 +215,7 @@ def test_a_client_that_knows_the_old_topic_reads_ranges_of_the_new_one(
     ],
 )
 def test_brokers_of_older_releases(release: str, count: int, seen: int) -> None:
-    """Before 2.8 there are no ids: what is behind the position is read, as any client does there."""
+    """Before 2.8 there are no topic ids: the consumer reads on from its position, as any client does."""
     with Broker(as_version=release) as broker:
         servers = broker.bootstrap_servers
         with Admin(servers) as admin:

@@ -1,4 +1,4 @@
-"""Records with times of long ago: retention removes them, and whoever writes them is told."""
+"""Tests of records with old timestamps, which retention will remove: writers log a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializers and deserializers: what they are given, and what becomes of a record that they refuse."""
+"""Tests of serializers and deserializers: their arguments, and records that they fail to convert."""
 
 from __future__ import annotations
 
@@ -243,7 +243,10 @@ def test_a_record_amid_which_the_program_is_stopped_comes_again(
 
 
 def test_an_interrupted_poll_loses_no_record(servers: str, new_topic: NewTopic) -> None:
-    """Also not those of the partitions that were read before, in the poll that a deserializer interrupts."""
+    """A deserializer interrupts a poll.
+
+    Records of other partitions that this poll had already read are not lost either.
+    """
     topic = new_topic(2)
     written(servers, topic, b"1", b"2", partition=0)
     written(servers, topic, b"3", b"4", partition=1)

@@ -1,4 +1,4 @@
-"""What clients count: requests, latencies, records, lag, groups; as snapshots, differences and reports."""
+"""Tests of client statistics: requests, latencies, records, lag and groups, as snapshots and reports."""
 
 from __future__ import annotations
 

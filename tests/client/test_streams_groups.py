@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) seen by the admin client and the command line."""
+"""Tests of the admin client and the command line with streams groups (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def servers() -> Iterator[str]:
 
 
 def join(servers: str) -> None:
-    """Join the group ``app``, and get all tasks."""
+    """Join the streams group ``app`` as its only member, and get all tasks."""
     with WireClient(int(servers.rpartition(":")[2])) as client:
         client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
         beat = StreamsGroupHeartbeatRequest(

@@ -1,7 +1,7 @@
-"""The blocking clients while Python switches threads often: nothing is lost, and nothing comes twice.
+"""Tests of the blocking clients while Python switches threads often: no record is lost or duplicated.
 
-Races between the thread of an application and the background loop, which a run meets once in a year
-otherwise, come up within half a minute. Part of `make soak`.
+Races between an application's thread and the background loop, which are otherwise very rare, appear within
+half a minute. Part of `make soak`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.soak
 PARTITIONS = 4
 SECONDS = 40.0
 Places = list[tuple[int, int]]
-"""Partition and offset of records, in the order in which they were handed out."""
+"""The partition and offset of each record, in the order in which records were returned."""
 
 
 @pytest.fixture(autouse=True)

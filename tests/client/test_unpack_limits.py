@@ -1,4 +1,4 @@
-"""Compressed batches beyond what a reader unpacks: an error that says which, and what to do."""
+"""Tests of compressed batches beyond a reader's size limit: the error names the batch and the remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BYTES, RECORDS = "penstock.unpack.max.bytes", "penstock.unpack.max.records"
 
 
 def written(servers: str, topic: str, codec: str = "zstd") -> str:
-    """Two batches: a small one, and one that takes 3 MB when it is unpacked."""
+    """Write two batches to a topic: a small one, and one of 3 MB when it is decompressed."""
     for values in ([b"first"], [bytes(LARGE)]):
         write_topic(pa.table({"value": pa.array(values)}), topic, servers, compression=codec, config=WRITE)
     return topic

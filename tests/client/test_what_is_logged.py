@@ -1,4 +1,4 @@
-"""What clients log at INFO: connected, lost, connected again, and what a rebalance brings; each once."""
+"""Tests of what clients log at INFO, each once: connections made and lost, and the result of rebalances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.testing import KafkaBroker
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The lines since the last call, at INFO and above."""
+    """Return the log messages since the last call, at level INFO and above."""
     lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
     caplog.clear()
     return [line for line in lines if line.startswith(("shop:", "group "))]
@@ -43,7 +43,7 @@ def test_connections(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Monke
 def test_a_broker_that_is_away_for_a_while(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A producer and a consumer say that it is gone, that they wait, and that it is back: each once."""
+    """Producer and consumer each log once that the broker is gone, that they wait, and that it is back."""
     monkeypatch.setattr(connection_pool, "ONE_LOSS_S", 0.0)
     for module in (sender, fetcher):
         monkeypatch.setattr(module, "COMPLAIN_AFTER_S", 0.1)

@@ -1,7 +1,7 @@
-"""Values of wrong types, at every argument of the public calls: each is named, with what is needed.
+"""Tests of values of wrong types for every argument of the public calls: the error names the argument.
 
-A value that happens to fit is taken; what is refused is refused by an error of this package, never by one
-from inside.
+It also says what is needed. A value that happens to fit is accepted; a refused one raises an error of this
+package, never one from an inner call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NewTopic = Callable[..., str]
 
 
 class Odd:
-    """Fits nowhere."""
+    """An object that is no valid value for any argument."""
 
     def __repr__(self) -> str:
         return "<odd>"
@@ -43,7 +43,7 @@ WRONG: tuple[Any, ...] = (Odd(), 1.5, "x y", ["x"], {"x": 1}, b"x", True, -7)
 
 
 def hold(call: Callable[..., object], arguments: dict[str, Any]) -> None:
-    """Give every argument every wrong value."""
+    """Call a function with every wrong value for every argument, and check the errors."""
     for name in arguments:
         for value in WRONG:
             refused = outcome(call, {**arguments, name: value})
@@ -63,7 +63,7 @@ def outcome(call: Callable[..., object], arguments: dict[str, Any]) -> Exception
 
 
 UNQUOTED = {"password", "topics"}
-"""A password is not quoted; `subscribe` says what it takes."""
+"""Arguments whose errors do not quote the value: passwords are secret, `subscribe` lists its types."""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
-"""Values of wrong types are refused at once, by name, while no broker can be reached.
+"""Tests that values of wrong types are refused at once, by argument name, while no broker can be reached.
 
-Each argument of every public call of the three clients for asyncio, which the blocking ones are made of.
+The tests cover each argument of every public call of the three asyncio clients, on which the blocking ones
+are built.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ for imported in ("client.produce.columns", "cloudevents.write_record", "cloudeve
 
 
 class Odd:
-    """Fits nowhere."""
+    """An object that is no valid value for any argument."""
 
     def __repr__(self) -> str:
         return "<odd>"
@@ -65,7 +66,7 @@ FITTING: dict[str, Any] = {
     "transactional_ids": ["x"],
     "user": "u",
 }
-"""An argument of each name that fits."""
+"""A dict from argument name to a valid value."""
 
 BETWEEN_PARTS = {
     "append_encoded",
@@ -83,16 +84,16 @@ BETWEEN_PARTS = {
     "try_send",
     "wait",
 }
-"""Calls that one part of a client makes of another."""
+"""Public methods that only other parts of a client call; the tests leave them out."""
 
 WITHOUT_EFFECT = {"mode", "key_mapper", "event_format"}
-"""Arguments that concern `event`, which is looked at before anything else."""
+"""Arguments that only matter with `event`, whose own check comes first."""
 
 UNQUOTED = {"password", "value", "key"}
-"""A password is not quoted; of keys and values the type is named."""
+"""Arguments whose errors do not quote the value: a password is secret, of keys only the type is named."""
 
 BESIDE: dict[str, dict[str, Any]] = {key: {"topic": "t"} for key in ("set", "delete", "append", "subtract")}
-"""Arguments of `alter_config` that need another one."""
+"""A dict from an argument of `alter_config` to the other arguments that it needs."""
 
 
 def arguments() -> Iterator[tuple[type, str, str]]:

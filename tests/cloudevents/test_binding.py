@@ -1,4 +1,4 @@
-"""Records to events and back, one at a time."""
+"""Tests of the conversion of single records to CloudEvents and back."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_extra_headers_stay_beside_the_event():
 
 
 WRONG = [5, 0, -1, True, 1.5, [1, 2], (104, 105), {1}, object(), range(3)]
-"""What `bytes` would turn into bytes, or nothing does."""
+"""Values that are no bytes: `bytes` would convert some of them, and raise an error for others."""
 
 
 @for_each([(each,) for each in WRONG])

@@ -1,4 +1,7 @@
-"""Rules of the Kafka binding, of the core and of types, both ways and in both modes: a test for each cell."""
+"""Tests of the rules of CloudEvents' Kafka binding, core and types.
+
+Each rule is tested when reading and when writing, in binary and in structured mode.
+"""
 
 from __future__ import annotations
 

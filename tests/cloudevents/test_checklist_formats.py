@@ -1,4 +1,7 @@
-"""Rules of the event formats and of the partition key, both ways and in both modes: a test for each cell."""
+"""Tests of the rules of CloudEvents' event formats and of the partition key.
+
+Each rule is tested when reading and when writing, in binary and in structured mode.
+"""
 
 from __future__ import annotations
 

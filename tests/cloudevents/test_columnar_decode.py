@@ -1,4 +1,4 @@
-"""A whole batch must say what the functions for one event say of each row."""
+"""Tests that decoding a batch of events gives, for each row, the result of decoding one event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 
 
 def decoded(batch, **options):
-    """The rows of a decoded batch, without what is null."""
+    """Decode a batch of events; yield its rows without the columns that are null."""
     out = decode_events(batch, columns=EVENT_SCHEMA.names, **options)
     out.validate(full=True)
     for row in out.select(EVENT_SCHEMA.names).to_pylist():

@@ -1,4 +1,4 @@
-"""A whole batch must become the records that `to_record` makes of each event."""
+"""Tests that encoding a batch of events gives the records that `to_record` returns for each event."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_events_that_were_read_are_written_as_one_by_one(options):
 
 
 def as_table_has_it(event):
-    """The map of extensions holds texts: what is not declared is a String again."""
+    """Return the event with its extensions as strings, the only type in a table's extensions map."""
     from penstock.cloudevents.event import imply_json
     from penstock.cloudevents.types import canonical_text
 
@@ -110,7 +110,7 @@ SCHEMA = pa.schema(
 
 
 def event_of_row(row):
-    """What the documentation says a row stands for."""
+    """Return the event that a row stands for according to the documentation."""
     from penstock.cloudevents.event import imply_json
 
     for name in ("specversion", "id", "source", "type"):

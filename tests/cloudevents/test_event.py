@@ -1,4 +1,4 @@
-"""The event object: checked when made, never changed, equal where events are equal."""
+"""Tests of the event class: it checks its arguments, is immutable, and compares by value."""
 
 from __future__ import annotations
 

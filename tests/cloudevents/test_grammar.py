@@ -1,4 +1,4 @@
-"""The table of cases for the grammar of attributes, through single events and through columns."""
+"""Tests of the syntax of CloudEvents attributes with a table of cases, as single events and as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled checks never say yes where the functions for one event say no, compiled or not."""
+"""Tests that the compiled checks of attributes accept nothing that the functions for one event refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as lines of JSON: every vector, every generated record, and lines that are none."""
+"""Tests of events as JSON lines: all test vectors, generated records, and invalid lines."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ def test_every_vector_that_is_read(case):
 
 
 OPTIONS_OF_LINES = {"mode", "key", "text_data", "binary_headers", "event_format", "key_mapper"}
-"""The format of lines has no message sets without headers, and no headers that break C23."""
+"""The options of the test vectors that JSON lines support.
+
+Lines do not support message sets without headers, or headers that break rule C23 of the CloudEvents
+checklist.
+"""
 WRITTEN_BY_LINES = [case for case in WRITING if case.get("options", {}).keys() <= OPTIONS_OF_LINES]
 
 
@@ -91,7 +95,7 @@ def test_every_vector_that_is_written(case):
 
 
 def assert_same(event, other):
-    """Headers hold text only, so extensions may come back as Strings."""
+    """Compare two events with their extensions as strings, since headers hold only text."""
     texts = {name: canonical_text(value) for name, value in other.extensions.items()}
     assert {name: canonical_text(value) for name, value in event.extensions.items()} == texts
     assert event.replace(extensions=None) == other.replace(extensions=None)

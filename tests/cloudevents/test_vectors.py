@@ -1,4 +1,4 @@
-"""The published vectors, and those of the CloudEvents project, through both ways in."""
+"""Tests with Penstock's published vectors and the CloudEvents project's, as single events and as batches."""
 
 from __future__ import annotations
 
@@ -132,7 +132,10 @@ def test_writing_it_in_a_batch(case):
 
 
 def both_ways(value):
-    """An event through a structured record, alone and in a batch; checks that they agree."""
+    """Decode a structured record alone and in a batch; return the event or the error.
+
+    Raise AssertionError if the two results differ.
+    """
     headers = [("content-type", b"application/cloudevents+json")]
     outcome = from_record(None, value, headers, extension_types=SAMPLE_TYPES)
     row = decode_events(batch_of([(None, value, headers)]), extension_types=SAMPLE_TYPES).to_pylist()[0]
@@ -218,7 +221,7 @@ def test_the_kafka_feature_of_the_conformance_project():
 
 
 def yaml_events():
-    """The events of the two YAML files, which use little of YAML."""
+    """Yield the events of the conformance project's two YAML files, of whose syntax only a part is parsed."""
     for path in sorted((CONFORMANCE / "yaml").glob("*.yaml")):
         for document in path.read_text(encoding="utf-8").split("---\n"):
             attributes, data, block = {}, "", None

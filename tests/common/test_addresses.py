@@ -1,4 +1,4 @@
-"""One text for each address, however it was written."""
+"""Tests that every spelling of an IP address is converted to one text."""
 
 from __future__ import annotations
 

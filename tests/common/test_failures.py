@@ -1,4 +1,4 @@
-"""Exceptions that a barrier has stopped are counted each time and logged once a minute."""
+"""Tests that caught exceptions are counted each time and logged at most once a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java's hash codes, bit by bit."""
+"""Tests that hash codes are equal to Java's."""
 
 from __future__ import annotations
 

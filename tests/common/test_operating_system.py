@@ -1,4 +1,4 @@
-"""What takes the place of calls that some systems lack does what the calls do."""
+"""Tests of the replacements for system calls that some operating systems lack."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_unread_bytes_of_a_socket() -> None:
 
 
 def test_a_lock_is_taken_once(tmp_path: Path) -> None:
-    """By another process: a lock of `fcntl` belongs to the process, which may take it again."""
+    """A second process tries to take the lock, because a process may take its own `fcntl` lock again."""
     path = tmp_path / "lock"
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     assert operating_system.try_lock(fd)

@@ -1,4 +1,4 @@
-"""Buffers for responses: used again once nobody looks at them, also by the next client."""
+"""Tests of buffers for responses, which are reused, also for other clients, once nothing refers to them."""
 
 from __future__ import annotations
 

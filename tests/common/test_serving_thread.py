@@ -1,4 +1,4 @@
-"""A thread with an event loop: starts, stops, starts again, and keeps no failure to itself."""
+"""Tests of a thread that runs an event loop: it starts, stops, starts again, and reports its errors."""
 
 from __future__ import annotations
 

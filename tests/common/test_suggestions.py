@@ -1,4 +1,4 @@
-"""Suggestions for words that are not known."""
+"""Tests of the suggestions for unknown words."""
 
 from __future__ import annotations
 

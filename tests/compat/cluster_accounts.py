@@ -1,12 +1,12 @@
-"""Clients on a cluster whose brokers are killed and restarted in turn, and the accounts of each afterwards.
+"""Run clients on a cluster whose brokers are killed in turn, and account for each client's records.
 
 Every client is a process of its own, with a producer (acks=all, idempotent) and a group of two members on a
 topic of its own. Its arguments are the bootstrap servers and the topic, which names the group as well. It
 prints a line for each event: ``a N`` record N has been acknowledged, ``e N ...`` it has failed, ``r N`` a
-member has read it, ``sent N`` the producer has ended after N records. A line of input ends the producer,
-another one or the end of the input ends the members and the program.
+member has read it, ``sent N`` the producer has ended after N records. A line on standard input ends the
+producer. A second line, or the end of the input, ends the group members and the program.
 
-One driver for every cluster: it needs the addresses, and how a node is killed and started.
+This module works with any cluster that has addresses, and methods to kill and start a node.
 """
 
 from __future__ import annotations
@@ -43,53 +43,53 @@ COMMANDS: dict[str, Callable[[], Sequence[str]]] = {
     "franz": lambda: [str(go_program("franz"))],
     "kafkajs": lambda: [need("node"), str(node_program("kafkajs") / "cluster.js")],
 }
-"""The clients, by name, and how each is run."""
+"""A dict from a client's name to a function that returns the command line of its program."""
 
 IN_BETWEEN = {"sarama": ["cluster"], "franz": ["cluster"]}
-"""What programs with several parts get between the servers and the topic."""
+"""Arguments between the servers and the topic, for the client programs that have several modes."""
 
 
 def python_command(kind: str) -> list[str]:
-    """The command line of a client of Python."""
+    """Return the command line of one of the Python clients in `cluster_clients.py`."""
     return [sys.executable, str(HERE / "cluster_clients.py"), kind]
 
 
 class Nodes(Protocol):
-    """A cluster whose nodes can be killed."""
+    """A cluster whose nodes can be killed and started: what `accounts_of` requires of a cluster."""
 
     servers: str
     nodes: Sequence[int]
 
     def kill(self, node: int) -> None:
-        """End a node by SIGKILL, or as under it."""
+        """End a node with SIGKILL, or without a clean shutdown where the node is no process of its own."""
 
     def start(self, node: int) -> None:
-        """Start it again, and wait until it answers."""
+        """Start a killed node again, and wait until it answers."""
 
 
 @dataclass
 class Account:
-    """What became of the records of one client."""
+    """The outcome of one client's records: how many were sent, stored, lost, duplicated or not read."""
 
     sent: int = 0
     acknowledged: int = 0
     failed: int = 0
     stored: int = 0
     lost: list[int] = field(default_factory=list)
-    """Acknowledged and not in the log."""
+    """Records that were acknowledged but are not in the log."""
     twice: list[int] = field(default_factory=list)
-    """In the log more than once."""
+    """Records that are in the log more than once."""
     unread: list[int] = field(default_factory=list)
-    """In the log, and never read by the group."""
+    """Records that are in the log but that the group never read."""
     reread: int = 0
-    """How often the group has read a record again, since it had not been committed."""
+    """The number of times that the group read a record again because its offset was not committed."""
     behind: int = 0
-    """How many records lie behind what the group has committed."""
+    """The group's lag: the number of records behind its committed offsets."""
     status: int | None = None
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is lost, there twice, unread or uncommitted, and the program has ended well."""
+        """True if no record is lost, duplicated, unread or uncommitted, and the program exited with 0."""
         is_whole = not (self.lost or self.twice or self.unread or self.behind)
         return is_whole and self.acknowledged > 0 and self.status == 0
 
@@ -103,7 +103,7 @@ class Account:
 
 
 class Client:
-    """One client that runs."""
+    """A running client program, with the events that it has printed so far."""
 
     def __init__(self, name: str, servers: str, directory: Path) -> None:
         self.name = name
@@ -136,14 +136,14 @@ class Client:
                 self.failed.append(f"{word} {rest}")
 
     def order(self) -> None:
-        """Have it go on to the next of its ends."""
+        """Send the program a line of input: the first ends its producer, the second its group members."""
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
 
     def end(self) -> int | None:
-        """End the members; return the exit status, None where it had to be killed."""
+        """End the group members; return the program's exit status, or None if it had to be killed."""
         self.order()
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
@@ -156,7 +156,7 @@ class Client:
             self.kill()
 
     def kill(self) -> None:
-        """End it, if it has not ended."""
+        """Kill the program if it is still running, and close its pipes."""
         self.process.kill()
         self.process.wait()
         self._thread.join(10)
@@ -166,13 +166,13 @@ class Client:
                 pipe.close()
 
     def complaints(self) -> str:
-        """The end of what it has written to its standard error."""
+        """Return the last 3,000 characters that the program wrote to its standard error."""
         return self._complaints.read_text(errors="replace")[-3000:]
 
 
 @contextlib.contextmanager
 def running(names: Sequence[str], servers: str, directory: Path) -> Iterator[dict[str, Client]]:
-    """Run clients; what still runs at the end is killed."""
+    """Run client programs for a ``with`` block; kill those that still run at its end."""
     found: dict[str, Client] = {}
     try:
         for name in names:
@@ -193,10 +193,10 @@ def accounts_of(
     down_s: tuple[float, float],
     up_s: tuple[float, float],
 ) -> dict[str, Account]:
-    """Have clients produce and consume while nodes are killed; return the account of each.
+    """Run clients while nodes of the cluster are killed; return an `Account` for each client name.
 
-    `down_s` and `up_s` are the shortest and longest time for which a node is away, and between two kills once
-    all replicas are in sync again.
+    `down_s` is the range, in seconds, from which the time that a node stays down is drawn. `up_s` is the
+    range of the pause before the next kill, once all replicas are in sync again.
     """
     random = Random(seed)
     with Admin(cluster.servers) as admin:
@@ -224,7 +224,7 @@ def accounts_of(
 
 
 def all_in_sync(admin: Admin, names: Sequence[str]) -> bool:
-    """Whether every partition has a leader and all replicas in sync."""
+    """Return True if every partition has a leader and all of its replicas are in sync."""
     try:
         topics = admin.describe_topics([*names, "__consumer_offsets"])
     except PenstockError:
@@ -234,7 +234,9 @@ def all_in_sync(admin: Admin, names: Sequence[str]) -> bool:
 
 
 def account_of(cluster: Nodes, admin: Admin, client: Client) -> Account:
-    """Wait until a client has settled, or time is up, end it, and compare what it says with the log."""
+    """Wait until a client has read and committed everything, end it, and compare its output with the log.
+
+    The wait ends early after `SETTLING_PATIENCE_S` seconds, or when the program exits."""
     deadline = time.monotonic() + SETTLING_PATIENCE_S
 
     def wait(holds: Callable[[], bool]) -> None:
@@ -259,7 +261,7 @@ def account_of(cluster: Nodes, admin: Admin, client: Client) -> Account:
 
 
 def stored_of(servers: str, topic: str) -> Counter[int]:
-    """The numbers in a topic, and how often each is there."""
+    """Count how often each number is stored in a topic."""
     partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
     found: Counter[int] = Counter()
     with Consumer(servers, {"auto.offset.reset": "earliest"}) as consumer:
@@ -271,8 +273,9 @@ def stored_of(servers: str, topic: str) -> Counter[int]:
 
 
 def behind_of(admin: Admin, group: str, stored: int) -> int:
-    """How many records a group has not committed, of topics that hold nothing else; all while it has no
-    coordinator.
+    """Return how many of a topic's `stored` records a group has not committed.
+
+    While the group has no coordinator, all records count as not committed.
     """
     try:
         offsets = admin.list_group_offsets(group)

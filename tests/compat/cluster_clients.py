@@ -1,7 +1,7 @@
-"""One client of Python on a cluster whose brokers die: ``python cluster_clients.py KIND SERVERS TOPIC``.
+"""Run one Python client on a cluster whose brokers die: ``python cluster_clients.py KIND SERVERS TOPIC``.
 
-A producer with acks=all and a group of two members, which has the topic's name. What is printed and what
-comes as input: see `cluster_accounts`.
+The client has a producer with acks=all, and a consumer group of two members that is named after the topic.
+`cluster_accounts` describes the lines that the program prints and reads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 EACH_S = 0.005
 COMMON = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500, "metadata_max_age_ms": 5_000}
-"""Options of members, as the libraries of Python that have no dotted names spell them."""
+"""Consumer options in the spelling of the Python libraries whose option names have underscores."""
 
 lock = threading.Lock()
 
@@ -27,7 +27,7 @@ class State:
 
 
 def fail(arguments: threading.ExceptHookArgs) -> None:
-    """Have the program end with 1, since a thread of it has ended by an exception."""
+    """Record that a thread ended with an exception, so that the program exits with 1."""
     State.has_failed = True
     threading.__excepthook__(arguments)
 
@@ -38,18 +38,20 @@ def say(*words: object) -> None:
 
 
 class Client:
-    """One library: its producer and its member, each on a thread of its own."""
+    """Base class for one client library: it runs the producer and the group members on threads."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self.servers = servers
         self.topic = topic
 
     def produce(self) -> int:
-        """Produce while `State.sending`, say what comes of each record; return how many were sent."""
+        """Produce while `State.sending` is true, and print each record's outcome.
+
+        Return how many were sent."""
         raise NotImplementedError
 
     def consume(self) -> None:
-        """Read and commit while `State.reading`."""
+        """Read records and commit their offsets while `State.reading` is true."""
         raise NotImplementedError
 
     def run(self) -> None:

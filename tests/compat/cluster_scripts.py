@@ -1,8 +1,8 @@
-"""What a client meets in a cluster of three brokers whose leaders die, move and come back.
+"""Compare the answers of two clusters of three brokers while leaders die, move and come back.
 
-The same events happen to two clusters, and after each of them every broker that lives is asked the same, in
-every version that both clusters offer. A script is one part of the story, with topics of its own; the brokers
-are 1, 2 and 3, in racks r1, r2 and r3, and all of them run when a script begins and ends.
+Each script causes the same events in both clusters. After each event it sends the same requests to every
+live broker, in every version that both clusters offer. A script has topics of its own. The brokers are 1,
+2 and 3, in racks r1, r2 and r3, and all of them run when a script begins and ends.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ BROKERS = (1, 2, 3)
 PATIENCE_S = 180.0
 
 CHECKPOINT_S = 6.0
-"""After so many seconds a broker has noted its high watermarks: it does so every five."""
+"""Seconds to wait until a broker has checkpointed its high watermarks, which it does every 5 s."""
 
 NO_ID = bytes(16)
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 UNORDERED = {"isr_nodes", "offline_replicas", "adding_replicas", "removing_replicas"}
-"""Lists of brokers whose order means nothing."""
+"""Response fields with lists of broker ids whose order has no meaning."""
 
 
 class ClusterTalk(Talk):
-    """A cluster, asked broker by broker: `on` is the id of the one that is asked."""
+    """A recorder of requests to the brokers of a cluster: `on` is the id of the broker that is asked."""
 
     def __init__(
         self,
@@ -40,20 +40,20 @@ class ClusterTalk(Talk):
     ) -> None:
         super().__init__(f"127.0.0.1:{ports[0]}", ranges, 1, settle_s=0, prefix=prefix)
         self.marks: dict[str, int] = {}
-        """What a script has seen that depends on which of two events came first."""
+        """Values that a script saw and that depend on which of two concurrent events came first."""
         self._ports = dict(zip(BROKERS, ports, strict=True))
         self._kill = kill
         self._start = start
         self.living = set(BROKERS)
         self.topics: dict[str, tuple[str, bytes]] = {}
-        """The topics of the script by their short names: full name and id."""
+        """A dict from a topic's short name in the script to its full name and topic id."""
 
     def _write(self, data: bytes, on: int) -> None:
         self.port = self._ports[abs(on)]
         super()._write(data, on)
 
     def quietly(self, api: str, tree: Tree, *, on: int, version: int | None = None) -> Tree:
-        """Ask without noting it, in the latest version unless one is given."""
+        """Send a request without recording it, in the latest version unless one is given."""
         noted = len(self.exchanges)
         try:
             return self.ask(api, self.latest(api) if version is None else version, tree, on=-on)
@@ -70,7 +70,7 @@ class ClusterTalk(Talk):
     # --- events ------------------------------------------------------------------------------------------
 
     def make(self, name: str, *assigned: Sequence[int], **configs: object) -> None:
-        """Make a topic whose partitions have these replicas, and wait until every broker has it."""
+        """Create a topic with these replicas for each partition, and wait until all brokers list it."""
         full = self.name(name)
         places = [{"partition_index": n, "broker_ids": list(each)} for n, each in enumerate(assigned)]
         settings = [{"name": key.replace("_", "."), "value": str(value)} for key, value in configs.items()]
@@ -84,7 +84,7 @@ class ClusterTalk(Talk):
         self.topics[name] = full, self.topic_id(full)
 
     def kill(self, broker: int) -> None:
-        """Kill a broker, and wait until the others have it among the dead."""
+        """Kill a broker, and wait until the other brokers' metadata no longer list it."""
         self._kill(broker)
         self.living.discard(broker)
         for on in [each for each in self.sockets if abs(each) == broker]:
@@ -94,7 +94,7 @@ class ClusterTalk(Talk):
             self._until(lambda: self._brokers() == [sorted(self.living)] * len(self.living), f"no {broker}")
 
     def start(self, broker: int) -> None:
-        """Start a broker again, and wait until all have it among the living."""
+        """Start a broker again, and wait until every live broker's metadata lists it."""
         self._start(broker)
         self.living.add(broker)
         self._until(lambda: self._brokers() == [sorted(self.living)] * len(self.living), f"{broker}")
@@ -109,7 +109,7 @@ class ClusterTalk(Talk):
         return found
 
     def wait(self, name: str, *, leader: int, in_sync: Sequence[int], index: int = 0) -> None:
-        """Wait until every broker that lives has this leader and these replicas in sync."""
+        """Wait until every live broker reports this leader and this ISR for a partition."""
         wanted = leader, sorted(in_sync)
 
         def is_so() -> bool:
@@ -158,7 +158,7 @@ class ClusterTalk(Talk):
     # --- requests ----------------------------------------------------------------------------------------
 
     def everywhere(self, api: str, *trees: Tree, versions: Sequence[int] | None = None) -> None:
-        """Ask every broker that lives, in every version or in those that are given and offered."""
+        """Send requests to every live broker, in every version or in the given versions that are offered."""
         offered = list(self.versions(api))
         for version in offered if versions is None else [each for each in versions if each in offered]:
             for tree in trees:
@@ -196,7 +196,7 @@ class ClusterTalk(Talk):
         return {"replica_id": replica, "topics": [{"topic": self.topics[name][0], "partitions": [place]}]}
 
     def look(self, *names: str) -> None:
-        """Ask for what is known of some topics and of the cluster."""
+        """Ask every live broker for the metadata of some topics, and for the description of the cluster."""
         by_name = [{"name": self.topics[each][0], "topic_id": NO_ID} for each in names]
         by_id = [{"name": None, "topic_id": self.topics[each][1]} for each in names]
         self.everywhere("Metadata", {"topics": by_name, "allow_auto_topic_creation": False})
@@ -210,13 +210,13 @@ class ClusterTalk(Talk):
         self.everywhere("ListPartitionReassignments", {"timeout_ms": 5_000, "topics": moving})
 
     def read(self, name: str, *offsets: int, epoch: int = -1) -> None:
-        """Ask every broker for records and offsets of a topic."""
+        """Send Fetch and ListOffsets requests for a topic to every live broker."""
         self.everywhere("Fetch", *(self.fetch_tree(name, each, epoch=epoch) for each in offsets))
         times = LATEST, EARLIEST, MAX_TIMESTAMP, 1_600_000_000_000, 1_700_000_000_000
         self.everywhere("ListOffsets", *(self.offsets_tree(name, each, epoch=epoch) for each in times))
 
     def elect(self, name: str, kind: int, broker: int, *, again: bool = False) -> None:
-        """Ask for an election in the latest version; with `again` in every version."""
+        """Request a leader election in the latest version, or in every version if `again` is true."""
         asked = {"election_type": kind, "timeout_ms": 5_000}
         asked["topic_partitions"] = [{"topic": self.topics[name][0], "partitions": [0]}]
         if again:
@@ -226,7 +226,7 @@ class ClusterTalk(Talk):
             self.ask("ElectLeaders", self.latest("ElectLeaders"), asked, on=broker)
 
     def reassign(self, name: str, replicas: Sequence[int] | None, broker: int) -> None:
-        """Ask for other replicas of partition 0, or to give a move up."""
+        """Request other replicas for partition 0, or cancel its reassignment if `replicas` is None."""
         place = {"partition_index": 0, "replicas": None if replicas is None else list(replicas)}
         topic = {"name": self.topics[name][0], "partitions": [place]}
         version = self.latest("AlterPartitionReassignments")
@@ -244,7 +244,9 @@ def script(function: Callable[[ClusterTalk], None]) -> Callable[[ClusterTalk], N
 
 @script
 def who_serves_what(talk: ClusterTalk) -> None:
-    """Requests to the leader, to followers, and to a broker without a replica; epochs; racks."""
+    """Send requests to the leader, to followers, and to a broker without a replica.
+
+    The requests vary the leader epoch and the client's rack."""
     talk.make("t", [1, 2, 3], min_insync_replicas=2)
     talk.make("u", [2, 1], min_insync_replicas=1)
     talk.look("t", "u")
@@ -278,7 +280,7 @@ def who_serves_what(talk: ClusterTalk) -> None:
 
 @script
 def what_is_refused(talk: ClusterTalk) -> None:
-    """Topics, reassignments and elections that cannot be."""
+    """Request topics, reassignments and elections that are invalid, such as more replicas than brokers."""
     for number, (factor, assigned) in enumerate(
         [
             (4, []),
@@ -311,7 +313,9 @@ def what_is_refused(talk: ClusterTalk) -> None:
 
 @script
 def a_leader_dies_and_comes_back(talk: ClusterTalk) -> None:
-    """Killed, fenced, started and elected again; epochs that are too old or too new."""
+    """Kill a leader, let it be fenced, start it again, and elect it again.
+
+    Requests meanwhile carry leader epochs that are too old or too new."""
     talk.make("t", [1, 2, 3], min_insync_replicas=2)
     talk.make("m", [1, 2], min_insync_replicas=2)
     for name in ("t", "m"):
@@ -353,7 +357,9 @@ def a_leader_dies_and_comes_back(talk: ClusterTalk) -> None:
 
 @script
 def an_unclean_election(talk: ClusterTalk) -> None:
-    """The in-sync replica dies while the other one has less: refused, asked for, and allowed by the topic."""
+    """Kill the only in-sync replica while the other replica of the partition lacks records.
+
+    The unclean election is first refused, then requested, and for one topic allowed by its configuration."""
     talk.make("u", [1, 2], min_insync_replicas=1)
     talk.make("x", [1, 2], min_insync_replicas=1, unclean_leader_election_enable="true")
     for name in ("u", "x"):
@@ -400,7 +406,7 @@ def an_unclean_election(talk: ClusterTalk) -> None:
 
 @script
 def replicas_move(talk: ClusterTalk) -> None:
-    """A reassignment that has to wait for a broker: listed, given up, and completed."""
+    """Reassign a partition to a broker that is down; list, cancel and complete the reassignment."""
     talk.make("m", [1, 3], min_insync_replicas=1)
     talk.ask("Produce", 9, talk.produce_tree("m"), on=1)
     talk.wait_for_watermark("m", 1)
@@ -428,7 +434,9 @@ def replicas_move(talk: ClusterTalk) -> None:
 
 
 def talk_replicas(talk: ClusterTalk, name: str) -> Sequence[int]:
-    """The shortest list of replicas that a living broker has of partition 0; of equal ones the first."""
+    """Return the replicas of partition 0 that all live brokers report.
+
+    Returns an empty list while the brokers report lists of different lengths."""
     found: list[list[int]] = []
     for broker in talk.living:
         asked = {"topics": [{"name": talk.topics[name][0], "topic_id": NO_ID}]}
@@ -439,7 +447,7 @@ def talk_replicas(talk: ClusterTalk, name: str) -> Sequence[int]:
 
 @script
 def a_coordinator_moves(talk: ClusterTalk) -> None:
-    """Requests of groups to the coordinator and to others, while it dies and another takes over."""
+    """Send group requests to the coordinator and to other brokers, while the coordinator dies and moves."""
     group = talk.name("g")
     topic = "__consumer_offsets"
     talk.topics["offsets"] = topic, NO_ID
@@ -467,7 +475,7 @@ def a_coordinator_moves(talk: ClusterTalk) -> None:
     leave = {"group_id": group, "member_id": "stranger", "members": [{"member_id": "stranger"}]}
 
     def ask_all(home: int) -> None:
-        """Ask the coordinator first, then the others in turn."""
+        """Send the group requests to the coordinator first, then to each other broker in turn."""
         others = [each for each in sorted(talk.living) if each != home]
         for place, broker in (("home", home), *(("other", each) for each in others)):
             talk.note("asked", place)
@@ -497,11 +505,11 @@ def a_coordinator_moves(talk: ClusterTalk) -> None:
 
 
 def commit_error(talk: ClusterTalk, commit: Tree, broker: int) -> int | str:
-    """What a broker answers to a commit."""
+    """Return the error code with which a broker answers an OffsetCommit, or the text of a failed request."""
     answer = talk.quietly("OffsetCommit", commit, on=broker, version=8)
     return answer if isinstance(answer, str) else answer["topics"][0]["partitions"][0]["error_code"]
 
 
 def ports_of(cluster: KafkaCluster) -> list[int]:
-    """The ports of our brokers, by id."""
+    """Return the ports of the brokers of a Penstock cluster, in the order of their ids."""
     return [int(cluster.address(each).rpartition(":")[2]) for each in cluster.node_ids]

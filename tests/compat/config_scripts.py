@@ -1,4 +1,6 @@
-"""Scripts of requests about settings of brokers, loggers, groups and metrics, for comparing brokers."""
+"""Request scripts about the configuration of brokers, loggers, groups and client metrics.
+
+Tests run each script against Penstock and against Apache Kafka, and compare the answers."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ ABOUT_THIS_BROKER = {
     "transaction.state.log.min.isr", "transaction.state.log.num.partitions",
     "transaction.state.log.replication.factor",
 }  # fmt: skip
-"""What the test sets in server.properties, and where a broker is."""
+"""Settings that are left out of the comparison, since the test sets them differently for each broker."""
 
 Edit = tuple[str, int, str | None]
 

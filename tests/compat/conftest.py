@@ -1,4 +1,4 @@
-"""What tests with other people's software share."""
+"""Fixtures and hooks for the tests that use other people's software."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MARKS = {"compat", "slow", "soak"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests without a mark: `make test` does not collect this folder, `make compat` asks for marks."""
+    """Refuse tests without one of the marks by which `make compat` selects tests.
+
+    `make test` does not collect this folder, so an unmarked test would never run."""
     bare = [
         item.nodeid
         for item in items
@@ -28,13 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _shared_brokers_end() -> Iterator[None]:
-    """The real broker that tests share ends with the session."""
+    """End the Apache Kafka broker that tests share when the test session ends."""
     yield
     stop_shared()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _leavings_stay_in_the_module() -> Iterator[None]:
-    """What other people's clients leave is collected under their tests' filters, not in later tests."""
+    """Collect garbage after each module, so that the module's warning filters cover its clients."""
     yield
     gc.collect()

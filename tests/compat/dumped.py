@@ -1,4 +1,6 @@
-"""The files of a data directory, line by line: as kafka-dump-log says them, and as our own readers do."""
+"""Print the files of a data directory as lines: with kafka-dump-log, and with Penstock's own readers.
+
+Tests compare the lines of the two."""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ DECODERS = {
     "__transaction_state": "--transaction-log-decoder",
     "__cluster_metadata": "--cluster-metadata-decoder",
 }
-"""The words that have kafka-dump-log decode the records of a topic."""
+"""A dict from an internal topic to the kafka-dump-log option that decodes its records."""
 
 CONTROLS = {
     2: ("LeaderChange: ", messages.LeaderChangeMessage),
@@ -40,18 +42,18 @@ CONTROLS = {
     5: ("KRaftVersion ", messages.KRaftVersionRecord),
     6: ("KRaftVoters ", messages.VotersRecord),
 }
-"""What control records of the metadata log are called, by type, and what they hold."""
+"""A dict from a control record's type in the metadata log to its name in kafka-dump-log and its class."""
 
 
 MEMBERSHIP: dict[str, type[Message]] = {
     "subscription": messages.ConsumerProtocolSubscription,
     "assignment": messages.ConsumerProtocolAssignment,
 }
-"""What the bytes of a classic group's members hold, by field, where consumers are its members."""
+"""Schemas of the byte fields in a classic group's members, where the members are consumers."""
 
 
 def dump_log(files: Sequence[Path], *words: str, version: str = "4.3.0") -> dict[Path, list[str]]:
-    """What kafka-dump-log says of files, by file. It has to end well."""
+    """Return the lines that kafka-dump-log prints for each file. Fail if the tool fails."""
     named = ",".join(map(str, files))
     classpath = maven_classpath(f"kafka-{version}")
     asked = (*words, "--print-data-log", "--deep-iteration", "--files", named)
@@ -66,7 +68,9 @@ def dump_log(files: Sequence[Path], *words: str, version: str = "4.3.0") -> dict
 
 
 def files_of(directory: Path) -> dict[str, list[Path]]:
-    """The files that kafka-dump-log reads of a data directory, by the word that decodes them, or none."""
+    """Return the files of a data directory that kafka-dump-log can read, keyed by their decoder option.
+
+    The key is an empty string for files that need no decoder."""
     found: dict[str, list[Path]] = {}
     for partition, path in find_partitions(str(directory)).items():
         for file in sorted(Path(path).iterdir()):
@@ -78,7 +82,7 @@ def files_of(directory: Path) -> dict[str, list[Path]]:
 
 
 def our_lines(file: Path) -> list[str]:
-    """What our own readers find in a file, in the words of kafka-dump-log."""
+    """Return the content of a file, read with Penstock's readers, as kafka-dump-log would print it."""
     topic = file.parent.name.rpartition("-")[0]
     if file.suffix in (".log", ".checkpoint"):
         return list(_log_lines(file, topic))
@@ -172,7 +176,7 @@ def _json(form: object) -> str:
 
 
 def _decoded(message_class: type[Message], value: bytes, version_in: bytes) -> dict[str, Any]:
-    """A message whose version stands in the two bytes `version_in`: in front of it, or as its first field."""
+    """Decode a message into its JSON form; `version_in` are the two bytes that hold its version."""
     version = int.from_bytes(version_in, "big")
     return to_json(message_class.decode(value, version), version)
 
@@ -187,7 +191,7 @@ def _metadata(value: bytes) -> dict[str, Any]:
 
 
 def _versioned(message_class: type[Message], data: bytes, word: str) -> dict[str, Any]:
-    """A message behind its type or version, which takes two bytes."""
+    """Decode a message that follows two bytes; these are its version if `word` is ``version``."""
     number = int.from_bytes(data[:2], "big")
     version = number if word == "version" else 0
     return {word: str(number), "data": to_json(message_class.decode(data[2:], version), version)}
@@ -217,7 +221,7 @@ KEYED = {"__consumer_offsets": _offsets, "__transaction_state": _transactions}
 
 
 def _aborted_lines(file: Path, base: int) -> list[str]:
-    """The entries of one segment: their markers lie behind its base offset, and before the next segment's."""
+    """Return a line for each aborted transaction whose marker is in the segment that begins at `base`."""
     index = AbortedIndex(str(file.parent))
     index.load()
     next_bases = [int(path.stem) for path in file.parent.glob("*.log") if int(path.stem) > base]
@@ -248,7 +252,9 @@ def _producer_lines(file: Path) -> Iterator[str]:
 
 
 def comparable(line: str) -> list[object]:
-    """A line in parts: JSON as objects, whatever the order of their fields, and the text between."""
+    """Split a line into JSON objects and the text between them.
+
+    Lines compared in this form may differ in the order of JSON fields."""
     parts: list[object] = []
     decoder = json.JSONDecoder()
     position = 0

@@ -1,4 +1,4 @@
-"""A topic of JSON whose fields change while it is written, and the table that it is to become."""
+"""A topic of JSON records whose fields change between writes, and the table rows expected from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock import write_topic
 
 WIDER = {"int": "bigint", "float": "double", "struct<a:int>": "struct<a:int,b:string>"}
-"""What a type may become; the last one is a new field within a field."""
+"""A dict from a type to the wider type that a field may change to; the last adds a nested field."""
 
 TYPES = ("int", "bigint", "float", "double", "string", "boolean", "array<int>", "struct<a:int>")
 PARTITIONS = 2
@@ -20,9 +20,9 @@ CHANGES = ("add", "widen", "rename", "drop")
 
 
 class EvolvingTopic:
-    """What was written by now, and the rows that a table has of it.
+    """The generator of the topic: it writes records, and computes the rows that a table must have.
 
-    `kinds` are the changes that the table takes.
+    `kinds` are the kinds of schema changes that the table supports.
     """
 
     def __init__(self, seed: str, servers: str, kinds: tuple[str, ...] = CHANGES) -> None:
@@ -33,22 +33,22 @@ class EvolvingTopic:
         self._types: dict[str, str] = {}
         self._next = [0] * PARTITIONS
         self.rows: list[dict[str, Any]] = []
-        """Every record as a row of the present columns, in the order in which they were written."""
+        """Every record as a row of the current columns, in the order in which the records were written."""
         for kind in TYPES[:4] if "widen" in kinds else TYPES:
             self._add(kind)
 
     @property
     def fields(self) -> str:
-        """The fields as `--fields` declares them."""
+        """The current fields in the syntax of the option `--fields`."""
         return ", ".join(f"{name} {kind}" for name, kind in self._types.items())
 
     @property
     def latest(self) -> list[dict[str, Any]]:
-        """The rows of an upsert: the last one of each key."""
+        """The rows of a table in upsert mode: the last row of each key."""
         return list({row["key"]: row for row in self.rows if row["key"] is not None}.values())
 
     def change(self) -> dict[str, Any]:
-        """Change the fields once; the settings of a table that take the change."""
+        """Make one random schema change; return the table settings that carry it out, such as renames."""
         kind = self._drawn.choice(self._kinds)
         if kind == "widen" and (narrow := [name for name in self._types if self._types[name] in WIDER]):
             name = self._drawn.choice(narrow)
@@ -74,7 +74,7 @@ class EvolvingTopic:
         return {}
 
     def write(self) -> None:
-        """Write records with the present fields, of which each may be missing."""
+        """Write records with the current fields, any of which a record may lack."""
         made = []
         for _ in range(RECORDS):
             partition = self._drawn.randrange(PARTITIONS)
@@ -118,11 +118,11 @@ class EvolvingTopic:
 
 
 def as_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table in the order of the log, without the time of records."""
+    """Return the rows of a table by partition and offset, without the column `timestamp`."""
     names = [name for name in table.column_names if name != "timestamp"]
     return in_order([dict(row) for row in table.select(names).to_pylist()])
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows by partition and offset."""
+    """Sort rows by partition and offset."""
     return sorted(rows, key=lambda row: (row["partition"], row["offset"]))

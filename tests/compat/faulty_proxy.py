@@ -1,4 +1,4 @@
-"""A proxy in front of a server of HTTP, whose requests fail before or after they took effect."""
+"""An HTTP proxy that makes requests fail, before or after the server behind it carried them out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Fault = Callable[[str, str], str | None]
-"""What becomes of a request, by its method and path: None, ``before``, ``after`` or ``lost``."""
+"""A function from a request's method and path to its fault: None, ``before``, ``after`` or ``lost``."""
 
 
 class Faults:
-    """What the proxy does; `url` is where it listens."""
+    """The settings and counters of the proxy; `url` is the address on which it listens."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -22,17 +22,17 @@ class Faults:
         self.fault: Fault = lambda method, path: None
         self.failed = 0
         self.authorizations: set[str] = set()
-        """What requests have named as the right to be answered."""
+        """The values of the Authorization header that the requests had."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of one client connection to the proxy."""
 
     protocol_version = "HTTP/1.1"
     faults: Faults
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing: this replaces the log lines that `http.server` prints for each request."""
 
     def handle(self) -> None:
         with suppress(ConnectionError, TimeoutError):
@@ -90,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def faulty_proxy(port: int) -> Iterator[Faults]:
-    """A proxy in front of a port of this machine."""
+    """Run a proxy in front of a local port; yield its settings."""
     faults = Faults(port)
     handler = type("Bound", (Handler,), {"faults": faults})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

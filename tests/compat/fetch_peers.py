@@ -1,7 +1,7 @@
-"""Fetch and build what `make compat` needs of others: ``make peers``.
+"""Fetch and build the third-party software that `make compat` needs: ``make peers``.
 
-Tests do it themselves where it has not been done, each when it comes to it. At one go it runs beside whatever
-else a machine does, and package managers beside each other. What fails is printed, and ends it with 1.
+A test fetches what is missing when it needs it. This program fetches everything in advance, with several
+package managers at the same time. It prints what fails, and exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from compat import peers
 
 ONLY_FOR_SOAK = ("duckdb-lake", "seaweedfs", "spark-4.0", "spark-4.1", "spark-4.2")
 NOT_PROGRAMS = ("python2",)
-"""What has requirements that this Python installs for another: the test does."""
+"""Directories with requirements for another interpreter, which the test itself installs."""
 
 COMPILED = {"kerberos_library": "krb5-config"}
-"""What is compiled against libraries of the machine, and the program that says where these are."""
+"""Directories whose library must be compiled, each with the program that locates its C libraries."""
 
 Fetch = Callable[[], object]
 
@@ -32,7 +32,7 @@ def archive(name: str) -> object:
 
 
 def of_maven() -> Iterator[tuple[str, Fetch]]:
-    """Class paths, the connector of Spark, and archives of classes."""
+    """Yield what Maven supplies: class paths, Spark's Kafka connector, and class data sharing archives."""
     archived = [f"kafka-{version}" for version in peers.ARCHIVED]
     yield "class paths", peers.fetch_classpaths
     yield "spark-connector", peers.spark_connector
@@ -41,7 +41,7 @@ def of_maven() -> Iterator[tuple[str, Fetch]]:
 
 
 def of_directories(file: str, fetch: Callable[[str], object]) -> Iterator[tuple[str, Fetch]]:
-    """What is fetched for each directory that has a file of this name."""
+    """Yield a download task for each directory that contains a file of this name."""
     for path in sorted(peers.HERE.glob(f"*/{file}")):
         name = path.parent.name
         can_be_made = name not in COMPILED or shutil.which(COMPILED[name]) is not None
@@ -50,7 +50,7 @@ def of_directories(file: str, fetch: Callable[[str], object]) -> Iterator[tuple[
 
 
 def run(works: Iterator[tuple[str, Fetch]]) -> list[str]:
-    """Do them in turn; what failed."""
+    """Run download tasks one after the other; return a line of text for each that failed."""
     failed = []
     for name, fetch in works:
         try:
@@ -61,7 +61,7 @@ def run(works: Iterator[tuple[str, Fetch]]) -> list[str]:
 
 
 def main() -> int:
-    """Fetch everything, each kind beside the others."""
+    """Fetch everything, with one thread for each package manager; return the exit code."""
     kinds = (
         of_maven(),
         of_directories("go.mod", peers.go_program),

@@ -1,9 +1,10 @@
 """One member of a consumer group: ``python group_members.py KIND SERVERS GROUP TOPIC STRATEGY RELEASE``.
 
-RELEASE is the broker's, for clients that have to be told: ``0.9``, or nothing for anything newer.
-STRATEGY is an assignor of the classic protocol, or ``kip-848`` for the one in which the broker assigns.
-Prints what it reads as ``r PARTITION OFFSET VALUE``, what it is given as ``+ P P``, what is taken as
-``- P P``. Ends on SIGTERM, leaving the group; SIGKILL is for tests that want no farewell.
+RELEASE is the broker's release, for clients that cannot find it out: ``0.9``, or nothing for any newer one.
+STRATEGY is an assignor of the classic protocol, or ``kip-848`` for the protocol in which the broker assigns
+partitions. The program prints each record that it reads as ``r PARTITION OFFSET VALUE``, assigned partitions
+as ``+ P P``, and revoked ones as ``- P P``. On SIGTERM it leaves the group and ends; tests use SIGKILL for a
+member that dies without leaving.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def told(word: str) -> Callable[[Iterable[Any]], None]:
 
 
 def protocol(strategy: str) -> dict[str, Any]:
-    """The settings of a group protocol, as Penstock and librdkafka have them."""
+    """Return the settings of a group protocol in the names that Penstock and librdkafka share."""
     if strategy == KIP_848:
         return {"group.protocol": "consumer"}
     if strategy == AUTO:
@@ -161,7 +162,7 @@ def aiokafka_member(servers: str, group: str, topic: str, strategy: str, release
 
 
 def penstock_auto_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
-    """A member by the protocol that the broker has."""
+    """Run a Penstock member that uses the newest group protocol that the broker offers."""
     penstock_member(servers, group, topic, AUTO, release)
 
 

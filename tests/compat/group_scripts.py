@@ -1,4 +1,4 @@
-"""Scripts of requests about consumer groups, for comparing brokers."""
+"""Request scripts about consumer groups. Tests run each against two brokers and compare the answers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from compat.transcript import WAITS_MAX, Talk
 
 SUBSCRIPTION = struct.pack(">hih1si", 0, 1, 1, b"t", -1)
 ASSIGNMENT = struct.pack(">hii", 0, 0, -1)
-"""Kafka reads what a consumer subscribes to, and does not answer where it cannot."""
+"""A valid empty assignment.
+
+Apache Kafka does not answer a SyncGroup whose assignment it cannot parse."""
 
 MEMBER_ID_REQUIRED = 79
 GROUP_ERRORS_WHILE_STARTING = (14, 15, 16)
 
 
 def coordinated(t: Talk, name: str) -> str:
-    """A group name whose coordinator is ready."""
+    """Wait until the coordinator of a group is ready; return the group's full name."""
     group = t.name(name)
     for _ in range(WAITS_MAX):
         asked = {"group_id": group, "topics": [{"name": "t", "partition_indexes": [0]}]}
@@ -199,12 +201,12 @@ def committed_offsets(t: Talk) -> None:
 
 
 def said(number: int) -> bytes:
-    """What member `number` says about itself, which tells it from others in every answer."""
+    """Return the subscription metadata of member `number`, which is different for each member."""
     return struct.pack(">hih2si", 0, 1, 2, b"t%d" % number, -1)
 
 
 class Crowd:
-    """Members of one group, each with a connection: requests that wait are heard of later."""
+    """Members of one group, each with its own connection, so that several requests can be pending at once."""
 
     def __init__(self, t: Talk, group: str, version: int, rebalance_ms: int = 20_000) -> None:
         self.t, self.group, self.version = t, group, version
@@ -218,7 +220,7 @@ class Crowd:
         return min(max(0, self.version - lag), self.t.latest(api))
 
     def join(self, who: int, names: tuple[str, ...] = ("range", "other"), change: int = 0) -> None:
-        """Ask to join; the answer comes with `hear`."""
+        """Send a JoinGroup request; `hear` receives its response."""
         on, member = self.first_connection + who, self.ids.get(who, "")
         tree = {
             "group_id": self.group,
@@ -236,7 +238,7 @@ class Crowd:
         self.waiting.append(who)
 
     def sync(self, who: int, *given: int) -> None:
-        """Ask for the assignment, or bring it for those who are `given` one."""
+        """Send a SyncGroup request, with assignments for the members in `given` if any."""
         parts = [{"member_id": self.ids.get(one, "?"), "assignment": ASSIGNMENT} for one in given]
         tree = {"group_id": self.group, "generation_id": self.generation, "member_id": self.ids.get(who, "?")}
         named = {"protocol_type": "consumer", "protocol_name": None, "assignments": parts}
@@ -246,7 +248,7 @@ class Crowd:
         self.waiting.append(who)
 
     def hear(self, patience_s: float = 0.5) -> None:
-        """Take the answers that come: how many and whose is noted, too."""
+        """Receive the responses that arrive, and record which members still wait for theirs."""
         self.waiting.sort()
         for who in list(self.waiting):
             on = self.first_connection + who
@@ -280,7 +282,7 @@ class Crowd:
         self.t.ask("DescribeGroups", self.fitted("DescribeGroups", 2), {"groups": [self.group]})
 
     def settle(self, *members: int) -> None:
-        """A generation of these, the first of whom leads."""
+        """Complete a rebalance with these members, the first of which is the leader."""
         for who in members:
             self.join(who)
         self.hear()
@@ -332,7 +334,7 @@ def two_members(t: Talk) -> None:
 
 @script
 def changing_assignors(t: Talk) -> None:
-    """A rolling upgrade, and members that have nothing in common."""
+    """Run a rolling upgrade of the assignor, and members that have no assignor in common."""
     old, both, new = ("old",), ("new", "old"), ("new",)
     for version in t.some_versions("JoinGroup"):
         crowd = Crowd(t, coordinated(t, f"upgrade{version}"), version)
@@ -355,7 +357,9 @@ def changing_assignors(t: Talk) -> None:
 
 @script
 def missing_members(t: Talk) -> None:
-    """Who does not come back in time is out; version 0 waits for as long as a session."""
+    """Let members miss a rebalance, so that the coordinator removes them.
+
+    In JoinGroup version 0 the coordinator waits for the session timeout instead of the rebalance timeout."""
     for version in t.some_versions("JoinGroup"):
         crowd = Crowd(t, coordinated(t, f"missing{version}"), version, rebalance_ms=1_000)
         crowd.timeouts["session_timeout_ms"] = 6_000
@@ -378,7 +382,7 @@ def missing_members(t: Talk) -> None:
 
 @script
 def a_crowd_at_random(t: Talk) -> None:
-    """Two members do anything in any order."""
+    """Let two members send group requests in random order."""
     topic = t.create_topic("shared")
     for round_number in range(3):
         crowd = Crowd(

@@ -1,4 +1,4 @@
-"""A data directory that brokers take turns with on one port, and clients that stay connected meanwhile."""
+"""A data directory that brokers serve in turn on one port, while clients stay connected."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ from penstock.client.produce.delivery import Delivery
 from penstock.errors import PenstockError
 
 PLAIN, IN_TRANSACTIONS = "plain", "in-transactions"
-"""The topics of the clients, of two partitions each."""
+"""The two topics that the clients use; each has two partitions."""
 
 PATIENCE_S = 300
-"""How long clients may take to get on: the broker that they wait for may take minutes to start."""
+"""Seconds that clients may take to make progress, since a broker may take minutes to start."""
 
 WAITS_S = 900
-"""How long clients keep what they have sent, and transactions stay open, while no broker is there.
+"""Seconds that clients keep unacknowledged records, and transactions stay open, while no broker runs.
 
-Longer than any broker takes to start: a transaction that has timed out costs its producer the epoch.
+It is longer than any broker takes to start: a transaction that times out fences its producer's epoch.
 """
 
 
 class Turns:
-    """Brokers that serve one directory, one after the other, at one address."""
+    """Brokers that serve the same data directory at the same address, one after the other."""
 
     def __init__(self, root: Path, *, dynamic_quorum: bool = False, directories: int = 1) -> None:
         self.root = root
         self.directory = root / "data"
-        """The only one, or the first of several."""
+        """The data directory, or the first one if there are several."""
         self.directories = [self.directory, *(root / f"data-{number}" for number in range(1, directories))]
         self.port, self._controller = free_ports(2)
         self.servers = f"127.0.0.1:{self.port}"
         self.controller_listener = f"CONTROLLER://127.0.0.1:{self._controller}"
-        """The listener that a test has to add where it names listeners for Apache Kafka."""
+        """The controller's listener.
+
+        A test that sets `listeners` for Apache Kafka must include it."""
         self._dynamic_quorum = dynamic_quorum
 
     @property
@@ -53,7 +55,7 @@ class Turns:
         return ",".join(map(str, self.directories))
 
     def home(self, partition: str) -> Path:
-        """The one directory that has the log of a partition."""
+        """Return the data directory that contains the log of a partition."""
         [found] = [directory for directory in self.directories if (directory / partition).is_dir()]
         return found
 
@@ -61,7 +63,7 @@ class Turns:
     def kafka(
         self, version: str, settings: Mapping[str, object] | None = None, *, killed: bool = False
     ) -> Iterator[str]:
-        """Apache Kafka, on the directory as it is."""
+        """Run Apache Kafka on the data directory in its current state; yield its bootstrap servers."""
         own: dict[str, object] = {
             "listeners": f"PLAINTEXT://{self.servers},{self.controller_listener}",
             "advertised.listeners": f"PLAINTEXT://{self.servers}",
@@ -82,7 +84,7 @@ class Turns:
 
     @contextlib.contextmanager
     def ours(self, *settings: str, killed: bool = False) -> Iterator[str]:
-        """Our broker in a process of its own, on the directory as it is; `settings` are ``name=value``."""
+        """Run Penstock's broker as a process on the data directory; `settings` are ``name=value``."""
         command = [sys.executable, "-m", "penstock.broker", "--port", str(self.port)]
         command += ["--config", f"log.dirs={self._log_dirs}", "--config", "node.id=1"]
         few = ("offsets.topic.num.partitions=5", "transaction.state.log.num.partitions=2")
@@ -102,9 +104,9 @@ class Turns:
 
 
 class Connected:
-    """Clients that stay connected: of Java, librdkafka and ours, producers and members of groups.
+    """Clients of Java, librdkafka and Penstock that stay connected: producers and group members.
 
-    Java and librdkafka have one more producer each, with transactions.
+    Java and librdkafka each have a transactional producer too.
     """
 
     def __init__(self, servers: str, *, java: bool = True) -> None:
@@ -132,7 +134,7 @@ class Connected:
             self._threads.append(thread)
 
     def advance(self) -> None:
-        """Wait until every client has got further: what they have sent so far is not all that counts."""
+        """Wait until every client has made progress: at least 20 more records since the call."""
         before = self._counts()
         until(
             lambda: (
@@ -145,7 +147,7 @@ class Connected:
         assert not self.failures, self.failures[:10]
 
     def _counts(self) -> list[int]:
-        """How far each client has come; one that makes no progress would be 0, or stand still."""
+        """Return a progress counter for each client, so that a client that stands still is noticed."""
         names = ("librdkafka", "ours", *(("java",) if self._java is not None else ()))
         acked, committed = list(self.acked), list(self.committed)
         return [
@@ -165,7 +167,7 @@ class Connected:
             self._take(line.rstrip("\n"))
 
     def finish(self) -> None:
-        """Have all that was sent acknowledged, and end the clients."""
+        """Wait until all sent records are acknowledged, then end the clients."""
         self._is_done.set()
         if self._java is not None:
             assert self._java.stdin is not None
@@ -177,7 +179,7 @@ class Connected:
             assert not thread.is_alive(), "a client hangs"
 
     def stop(self) -> None:
-        """End the clients, if they have not ended."""
+        """Stop the clients that still run."""
         self._is_done.set()
         if self._java is not None:
             self._java.kill()
@@ -302,7 +304,9 @@ class Connected:
     # --- the accounts ------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Nothing acknowledged is lost, nothing is there twice, groups have seen all up to where they are."""
+        """Assert that no acknowledged record is lost or duplicated.
+
+        Also assert that groups have read all records up to their committed offsets."""
         assert not self.failures, self.failures[:10]
         clients = {"ours", "librdkafka"} | ({"java"} if self._java is not None else set())
         assert {value.split()[0] for value in self.acked} == clients
@@ -322,7 +326,7 @@ class Connected:
 
 
 def again(call: Callable[[], object]) -> None:
-    """Repeat a call of a client of librdkafka for as long as its error says that it may be repeated."""
+    """Call a function of a librdkafka client, and repeat it while its error is retriable."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

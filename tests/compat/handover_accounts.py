@@ -1,4 +1,4 @@
-"""All that a broker keeps: made by clients and looked at by clients, so that two brokers can be compared."""
+"""All state that a broker stores, written and read through clients, so that two brokers can be compared."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from penstock import Admin, read_topic
 from penstock.security.acls import Acl, Operation, Permission, ResourceType
 
 LONG_MS = 900_000
-"""How long transactions stay open: longer than a test."""
+"""The transaction timeout in ms: longer than any test takes."""
 
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-"""What a broker needs to obey access rules, and to let these clients do everything."""
+"""Broker settings that enforce ACLs and make the clients of this module super users."""
 
 LOOKED_AT = ("cleanup.policy", "retention.ms", "segment.bytes", "compression.type")
 
 
 def fill(servers: str, tag: str, *, deletes_records: bool = True) -> None:
-    """Make topics, records, groups, transactions, users, rules and quotas whose names end in `tag`.
+    """Make topics, records, groups, transactions, users, ACLs and quotas whose names end in `tag`.
 
-    Without `deletes_records` logs begin with offset 0: Apache Kafka notes once a minute where they do.
+    If `deletes_records` is false, all logs begin at offset 0, since Apache Kafka checkpoints log start
+    offsets only once a minute.
     """
     plain, compacted, gone, ended, still = (
         f"{name}-{tag}" for name in ("plain", "compacted", "gone", "transactions", "open")
@@ -71,7 +72,7 @@ def fill(servers: str, tag: str, *, deletes_records: bool = True) -> None:
 
 
 def picture(servers: str) -> dict[str, Any]:
-    """What clients see of all of it, in a form that can be compared."""
+    """Return all broker state that clients can see, in a form that can be compared."""
     seen: dict[str, Any] = {}
     with Admin(servers) as admin:
         names = sorted(admin.list_topics())

@@ -1,4 +1,4 @@
-"""Iceberg's own REST catalog, as its project tests with it, with its tables in a directory and SQLite."""
+"""Iceberg's own REST catalog server (its project's test fixture), with tables in a directory and SQLite."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from compat.peers import free_ports, java_command, maven_classpath, until
 
 CREDENTIAL = "me:hush"
-"""What the server exchanges for a token (OAuth's client credentials): any that has this form."""
+"""The OAuth client credentials that are exchanged for a token; the server accepts any in this form."""
 
 START_S_MAX = 600
-"""A JVM at a low priority takes minutes to start on a machine with other work."""
+"""Seconds that the server may take to start: a low-priority JVM on a busy machine takes minutes."""
 
 
 class IcebergRest:
-    """The server, which may be killed and started again."""
+    """The REST catalog server as a process that tests can kill and start again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -26,7 +26,7 @@ class IcebergRest:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         settings = {
             "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
             "CATALOG_URI": f"jdbc:sqlite:{self._directory}/catalog.db",
@@ -48,7 +48,7 @@ class IcebergRest:
         until(self._answers, "Iceberg's REST catalog answers", START_S_MAX)
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the server with SIGKILL."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()

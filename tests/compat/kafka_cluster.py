@@ -1,4 +1,4 @@
-"""Three nodes of Apache Kafka in this machine, each broker and controller, any of which may be killed."""
+"""Three local nodes of Apache Kafka, each both broker and controller, any of which tests can kill."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compat.peers import CLUSTER_ID, answers, free_ports, java, java_command, ma
 NODES = 3
 
 START_PATIENCE_S = 300.0
-"""How long a node may take to answer: a busy machine gives three JVMs little."""
+"""Seconds that a node may take to answer: on a busy machine three JVMs start slowly."""
 
 
 class KafkaCluster:
-    """Runs while its ``with`` block does. Topics of the cluster itself have three replicas."""
+    """An Apache Kafka cluster that runs during a ``with`` block. Internal topics have three replicas."""
 
     def __init__(
         self,
@@ -33,9 +33,11 @@ class KafkaCluster:
         features: Mapping[str, int] | None = None,
         patience_s: float = START_PATIENCE_S,
     ) -> None:
-        """`racks` are those of the nodes, in turn; `settings` go over ours into each `server.properties`, and
-        `features` are levels that the cluster begins with in place of the release's. `patience_s` is how long
-        a node may take to answer.
+        """`racks` are the racks of the nodes, in order.
+
+        `settings` override ours in each `server.properties`. `features` are the initial feature levels,
+        where they differ from the release's defaults. `patience_s` is how many seconds a node may take to
+        answer.
         """
         self._patience_s = patience_s
         self._racks, self._more, self._features = racks, settings or {}, features or {}
@@ -46,7 +48,7 @@ class KafkaCluster:
         self.ports, self._controllers = ports[:NODES], ports[NODES:]
         self.servers = ",".join(f"127.0.0.1:{port}" for port in self.ports)
         self.nodes = list(range(NODES))
-        """What `kill` and `start` take; the id of each broker is one more."""
+        """The node numbers that `kill` and `start` take; a node's broker id is its number plus one."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> KafkaCluster:
@@ -74,7 +76,7 @@ class KafkaCluster:
         process.wait()
 
     def signal(self, node: int, number: int) -> None:
-        """Send a signal to a node: SIGSTOP has it stand still."""
+        """Send a signal to a node's process; SIGSTOP, for example, pauses it."""
         self._processes[node].send_signal(number)
 
     def start(self, node: int) -> None:

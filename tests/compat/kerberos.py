@@ -1,6 +1,6 @@
-"""A Kerberos server of our own, by MIT's programs, for tests with GSSAPI.
+"""A Kerberos server that tests with GSSAPI run, made of MIT's programs.
 
-On Debian they are in krb5-kdc, krb5-admin-server and krb5-user.
+On Debian the programs are in krb5-kdc, krb5-admin-server and krb5-user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from free_ports import free_ports
 
 
 class Realm:
-    """A realm whose files are in `directory`; `environment` makes programs of this machine use it."""
+    """A Kerberos realm with its files in `directory`; programs that get `environment` use this realm."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self.name = name

@@ -1,6 +1,6 @@
-"""Read tables by DuckDB with its extensions for Iceberg and Delta, into files of Parquet.
+"""Read Iceberg and Delta tables with DuckDB and its extensions, and write each to a Parquet file.
 
-python lake_by_duckdb.py ASKED.json
+python lake_by_duckdb.py ASKED.json (table locations by name; the files are written beside it)
 """
 
 from __future__ import annotations

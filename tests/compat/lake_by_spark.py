@@ -1,6 +1,6 @@
-"""Read tables by Spark with the jars of Iceberg and Delta, into files of Parquet.
+"""Read Iceberg and Delta tables with Spark and their jars, and write each to a Parquet file.
 
-python lake_by_spark.py ASKED.json JARS
+python lake_by_spark.py ASKED.json JARS (ASKED.json has the table locations by name)
 """
 
 from __future__ import annotations

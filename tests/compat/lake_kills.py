@@ -1,4 +1,4 @@
-"""Landing JSON while the writer and the server of its tables are killed, and requests fail in every way."""
+"""Copy a JSON topic to lake tables with `penstock land` while processes are killed and requests fail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = 20
 
 
 class Server(Protocol):
-    """A store or a catalog, which may be killed and started again."""
+    """An object store or a catalog server that can be killed and started again."""
 
     def kill(self) -> None: ...
     def start(self) -> None: ...
@@ -44,10 +44,11 @@ def land_through_kills(
     odds: float,
     directory: Path,
 ) -> int:
-    """Land the topic `orders` by processes that are killed, each fifth time with the server of its tables.
+    """Copy the topic `orders` to a table with processes that are killed, every fifth time with the server.
 
-    Requests of `methods` fail with the probability `odds`: before they took effect, after, or unanswered.
-    Returns how many rows were written; the field `n` counts them.
+    Requests with one of the HTTP `methods` fail with the probability `odds`: before or after they take
+    effect, or without an answer. Returns the number of rows written to the topic; their field `n` numbers
+    them from 0.
     """
     count = 0
 
@@ -87,6 +88,6 @@ def land_through_kills(
 
 
 def land_the_rest(servers: str, table: LakeTable) -> None:
-    """Land what the killed processes left."""
+    """Copy the records that the killed processes did not copy to the table."""
     with Lander(LandSettings("orders", servers, ShapeSettings("json")), table) as lander:
         lander.run(follow=False)

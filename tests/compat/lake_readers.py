@@ -1,4 +1,4 @@
-"""DuckDB and Spark, which read tables of the lake by their own readers of Iceberg and Delta."""
+"""Run DuckDB and Spark, whose own Iceberg and Delta readers check the tables that Penstock wrote."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from compat.peers import maven_classpath, python_program
 HERE = Path(__file__).parent
 READERS = ("duckdb", "spark")
 READ_S_MAX = 2400
-"""Spark takes a minute for some tables, and many on a machine that has other work."""
+"""Seconds that a reader may take: Spark needs a minute for some tables, far more on a busy machine."""
 
 
 def read_by(reader: str, tables: Mapping[str, str], directory: Path, rest: str = "") -> dict[str, pa.Table]:
-    """What a reader finds in tables, by the names they are given; `rest` is the address of the catalog."""
+    """Read tables with DuckDB or Spark; return them by the names they have in `tables`.
+
+    `rest` is the URL of the Iceberg REST catalog, empty if none is used."""
     python = python_program("duckdb-lake" if reader == "duckdb" else "spark-4.1")
     words = []
     if reader == "spark":

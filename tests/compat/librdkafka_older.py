@@ -1,8 +1,9 @@
-"""librdkafka as for an older broker: "write SERVERS TOPIC RELEASE", and "read SERVERS TOPIC RELEASE GROUP".
+"""librdkafka set for old brokers: "write SERVERS TOPIC RELEASE", and "read SERVERS TOPIC RELEASE GROUP".
 
-It asks for no versions, and believes in `broker.version.fallback`. It writes numbers, in turn to three
-partitions, and prints "ack N" when one is acknowledged; it prints what it reads as "r PARTITION VALUE".
-Without a group it reads assigned partitions, as there were no groups before 0.9.
+The client sends no ApiVersions request, and uses `broker.version.fallback` instead. The writer sends numbers
+to three partitions in turn, and prints "ack N" when number N is acknowledged. The reader prints each record
+as "r PARTITION VALUE". Without GROUP the reader assigns itself the partitions, since brokers before 0.9 have
+no groups.
 """
 
 from __future__ import annotations

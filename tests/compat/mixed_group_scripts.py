@@ -1,4 +1,4 @@
-"""Scripts of requests about groups with members of both protocols, for comparing brokers."""
+"""Request scripts about groups with both classic and KIP-848 members, for comparing two brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNSUPPORTED_VERSION = 35
 
 
 def subscription(topic: str, *owned: int) -> bytes:
-    """The metadata of a classic consumer, version 1: one topic, and what it has of it."""
+    """Return a classic consumer's subscription (version 1) to one topic, with the partitions that it owns."""
     name = topic.encode()
     head = struct.pack(f">hih{len(name)}si", 1, 1, len(name), name, -1)
     if not owned:
@@ -23,7 +23,7 @@ def subscription(topic: str, *owned: int) -> bytes:
 
 
 def assignment(topic: str, *partitions: int, user_data: bytes | None = None) -> bytes:
-    """An assignment, version 1."""
+    """Return the bytes of a classic consumer's assignment, version 1."""
     name = topic.encode()
     count = len(partitions)
     data = struct.pack(f">hih{len(name)}si{count}i", 1, 1, len(name), name, count, *partitions)
@@ -33,7 +33,7 @@ def assignment(topic: str, *partitions: int, user_data: bytes | None = None) -> 
 
 
 class Mixed:
-    """A group with a topic of four partitions, and what members of both protocols ask it."""
+    """A group, with a topic of four partitions, that gets requests from members of both protocols."""
 
     def __init__(self, t: Talk, name: str) -> None:
         self.t = t
@@ -42,7 +42,7 @@ class Mixed:
         self.group = coordinated(t, name)
 
     def join(self, member: str = "", *owned: int, version: int = 5, **more: Any) -> Any:
-        """JoinGroup; whoever is given an id comes back with it."""
+        """Send a JoinGroup request; if the response only assigns a member id, join again with it."""
         tree = {
             "group_id": self.group,
             "session_timeout_ms": 30_000,
@@ -76,7 +76,7 @@ class Mixed:
         self.t.ask("LeaveGroup", 5, {"group_id": self.group, "members": identities})
 
     def consumer(self, member: str, epoch: int, owned: tuple[int, ...] | None = None, **more: Any) -> Any:
-        """ConsumerGroupHeartbeat; with epoch 0 it has everything that a join needs."""
+        """Send a ConsumerGroupHeartbeat; with epoch 0 it includes all fields that joining requires."""
         tree = {"group_id": self.group, "member_id": member, "member_epoch": epoch, **more}
         if epoch == 0:
             new = {"rebalance_timeout_ms": 20_000, "subscribed_topic_names": [self.topic]}
@@ -99,13 +99,13 @@ class Mixed:
         self.t.ask("OffsetCommit", version, tree)
 
     def look(self) -> None:
-        """What administrators see."""
+        """Describe the group, as an administrator would, with the requests of both protocols."""
         self.t.ask("ConsumerGroupDescribe", 1, {"group_ids": [self.group]})
         for version in (5, 6):
             self.t.ask("DescribeGroups", version, {"groups": [self.group]})
 
     def classic_member(self) -> str:
-        """A member that is alone in a classic group, and has all partitions."""
+        """Add the only member of a classic group, and assign it all four partitions; return its member id."""
         joined = self.join()
         member = str(joined["member_id"]) if isinstance(joined, dict) else ""
         self.sync(member, 1, 0, 1, 2, 3)
@@ -114,7 +114,9 @@ class Mixed:
 
 @script
 def a_live_group_changes_its_protocol(t: Talk) -> None:
-    """A consumer joins a classic group, they share, the consumer goes, and the group is classic again."""
+    """Let a KIP-848 consumer join a classic group, share its partitions, and leave.
+
+    After the consumer left, the group is classic again."""
     if not t.offers("ConsumerGroupHeartbeat"):
         return
     mixed = Mixed(t, "turning")
@@ -230,7 +232,7 @@ def groups_that_stay_classic(t: Talk) -> None:
 
 @script
 def members_that_wait_are_told(t: Talk) -> None:
-    """A consumer joins while a rebalance is at work."""
+    """Let a KIP-848 consumer join during a classic rebalance; record the answers to waiting members."""
     if not t.offers("ConsumerGroupHeartbeat"):
         return
     mixed = Mixed(t, "waiting")
@@ -260,7 +262,7 @@ def members_that_wait_are_told(t: Talk) -> None:
 
 @script
 def a_group_in_which_the_broker_assigns(t: Talk) -> None:
-    """Joins, hand-overs, epochs and refusals of KIP-848, without an interval between assignments."""
+    """Test KIP-848's joins, partition handovers, epochs and errors, with an assignment interval of 0 ms."""
     if not t.offers("ConsumerGroupHeartbeat"):
         return
     mixed = Mixed(t, "assigning")

@@ -1,7 +1,7 @@
-"""Other people's software for tests: Java from Maven; Go, Node and Python programs; Apache Kafka of any age.
+"""Third-party software for tests: Java from Maven; Go, Node and Python programs; any Apache Kafka release.
 
-What is fetched stays in `.venv/peers`, keyed by the file that asked for it: a second run fetches nothing.
-A missing tool skips the test on a developer's machine and fails it where `CI` is ``true``.
+Downloads stay in `.venv/peers`, keyed by a digest of the file that names them, so a second run downloads
+nothing. A missing tool skips the test on a developer's machine and fails it where `CI` is ``true``.
 """
 
 from __future__ import annotations
@@ -57,13 +57,19 @@ RELEASES = (
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 ARCHIVED = ("4.4.0", "4.3.0", "3.9.1")
-"""The releases that tests start often enough for an archive of loaded classes to be worth its making."""
+"""Releases that tests start so often that a class data sharing archive saves time."""
 
 ONLY_FOR_SOAK = ("iceberg-rest", "spark-lake")
 """The directories under `java/` that only tests of `make soak` need."""
 
+LEAKY_CLIENTS = tuple(
+    pytest.mark.filterwarnings(f"ignore::{name}")
+    for name in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
+)
+"""The marks of tests with kafka-python and aiokafka, which leave sockets to the garbage collector."""
+
 PATIENCE_S = 180
-"""How long anything may take that is to happen: seconds, or minutes where the machine has much else to do."""
+"""Seconds to wait for an expected event, which may take minutes on a busy machine."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,7 +78,7 @@ CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
 
 
 def until(holds: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Wait for a condition of somebody else's program. Fails with `what` it was, or what it means."""
+    """Wait until a condition holds. Fail with the description `what` after `patience_s` seconds."""
     deadline = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -80,7 +86,9 @@ def until(holds: Callable[[], object], what: str, patience_s: float = PATIENCE_S
 
 
 def need(tool: str) -> str:
-    """The path of a program of this machine; without it the test is skipped, or fails where `CI` is true."""
+    """Return the path of a program on this machine.
+
+    Without the program the test is skipped, or fails if `CI` is true."""
     path = shutil.which(tool, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
     if path is None:
         reason = f"{tool} is missing; on Debian: apt install {DEBIAN_PACKAGES.get(tool, tool)}"
@@ -91,7 +99,9 @@ def need(tool: str) -> str:
 
 
 def need_module(name: str) -> Any:
-    """A client of the `dev` group; without it the tests are skipped, or fail where `CI` is true."""
+    """Import a client library of the `dev` group.
+
+    Without the library the tests are skipped, or fail if `CI` is true."""
     if os.environ.get("CI") != "true":
         return pytest.importorskip(name)
     with warnings.catch_warnings():
@@ -100,7 +110,9 @@ def need_module(name: str) -> Any:
 
 
 def _run(command: list[str], directory: Path, **environment: str) -> str:
-    """Run a build tool; its standard output. Fail the test with what it said."""
+    """Run a build tool and return its standard output.
+
+    Fail the test with the tool's output if the tool fails."""
     done = subprocess.run(
         command,
         cwd=directory,
@@ -119,7 +131,9 @@ def _run(command: list[str], directory: Path, **environment: str) -> str:
 
 
 def _one_at_a_time(tool: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let one process after another use a tool: package managers share caches that they do not lock."""
+    """Make a decorator that lets only one process at a time use a tool.
+
+    Package managers share caches that they do not lock."""
 
     def decorate(fetch: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(fetch)
@@ -142,7 +156,7 @@ def _digest(*paths: Path) -> str:
 
 
 def maven_classpath(name: str) -> str:
-    """The class path of what `java/NAME/pom.xml` depends on, fetched by Maven if need be."""
+    """Return the class path of the dependencies in `java/NAME/pom.xml`, which Maven fetches if necessary."""
     classpath = _fetched(name)
     if name.startswith("kafka-") and name[6:] in ARCHIVED:
         _archived[classpath] = name[6:]
@@ -150,14 +164,14 @@ def maven_classpath(name: str) -> str:
 
 
 _archived: dict[str, str] = {}
-"""The releases of `ARCHIVED` whose class paths are known, by class path."""
+"""A dict from a class path that was fetched to its release, for the releases in `ARCHIVED`."""
 
 _making: set[str] = set()
-"""Those whose archive is being made."""
+"""Releases whose class data sharing archive is being made at the moment."""
 
 
 def _place(name: str) -> tuple[Path, Path]:
-    """The file of Maven that a class path is made from, and where it is kept."""
+    """Return the pom.xml that a class path is made from, and the file in which the class path is cached."""
     pom = HERE / "java" / name / "pom.xml"
     return pom, CACHE / f"{name}-{_digest(pom)}.classpath"
 
@@ -175,9 +189,9 @@ def _fetched(name: str) -> str:
 
 @_one_at_a_time("mvn")
 def fetch_classpaths() -> None:
-    """Fetch the class paths of `make compat` that are missing.
+    """Fetch the missing class paths that `make compat` needs.
 
-    One run of Maven does it, whose start takes longer than the rest.
+    They are fetched in one Maven run, since starting Maven takes longer than the downloads.
     """
     names = [path.parent.name for path in sorted(HERE.glob("java/*/pom.xml"))]
     missing = [name for name in names if name not in ONLY_FOR_SOAK and not _place(name)[1].exists()]
@@ -210,7 +224,7 @@ EVERY_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 
 def _build_classpaths(pom: Path, names: list[str]) -> None:
-    """Have Maven write the class paths of these, which have the names of their directories in `pom`, too."""
+    """Run Maven to write the class paths of these directories, which are modules of `pom`."""
     end = f".{os.getpid()}"
     target = f"-Dmdep.outputFile={CACHE}/${{project.artifactId}}{end}"
     _run([need("mvn"), "-q", "-B", "-f", str(pom), "dependency:build-classpath", target], pom.parent)
@@ -222,10 +236,9 @@ def _build_classpaths(pom: Path, names: list[str]) -> None:
 def java_command(
     classpath: str, main: str | Path, *args: object, options: tuple[str, ...] = (), heap_mb: int = 256
 ) -> list[str]:
-    """The command line that runs a class, or a source file of one class, in a JVM that starts quickly.
+    """Return the command line that runs a class, or a Java source file, in a JVM that starts fast.
 
-    It compiles little, which takes more time than it saves in less than minutes, and takes the classes of
-    Apache Kafka from an archive.
+    The JVM uses only the quick C1 compiler, and loads Apache Kafka's classes from an archive.
     """
     options = (*options, *class_archive(classpath))
     if str(main).endswith(".java"):
@@ -237,7 +250,9 @@ def java_command(
 
 @_one_at_a_time("javac")
 def _compiled(source: Path, classpath: str) -> Path:
-    """A directory with the classes of a source file, compiled once: in each JVM it takes a second or two."""
+    """Return a directory with the compiled classes of a Java source file.
+
+    Compiling once in advance saves each JVM a second or two."""
     place = hashlib.sha256(source.read_bytes() + b"\0" + classpath.encode()).hexdigest()[:16]
     classes = CACHE / f"{source.stem}-{place}.classes"
     if not classes.exists():
@@ -249,10 +264,11 @@ def _compiled(source: Path, classpath: str) -> Path:
 
 
 def class_archive(classpath: str) -> tuple[str, ...]:
-    """Options of a JVM whose class path begins with `classpath`: its classes, loaded and verified already.
+    """Return JVM options that load the classes of `classpath` from a class data sharing archive.
 
-    Nothing where it is not that of one of `ARCHIVED`. The first to ask makes the archive, with a broker that
-    starts and ends. A JVM that cannot use an archive does without; what it would say of that is turned off.
+    Returns no options if the class path is not that of a release in `ARCHIVED`, or if this Java makes no
+    archives. The first call makes the archive by starting and ending a broker. Warnings of JVMs that
+    cannot use the archive are turned off.
     """
     version = _archived.get(classpath)
     if version is None or version in _making:
@@ -267,7 +283,9 @@ def class_archive(classpath: str) -> tuple[str, ...]:
 
 
 def _make_archive(version: str, archive: Path) -> None:
-    """Empty where this Java makes none: it is older than 13."""
+    """Make a release's class data sharing archive.
+
+    The file is empty if this Java is older than 13, which cannot make one."""
     part = archive.with_suffix(f".{os.getpid()}")
     making = ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={part}")
     _making.add(version)
@@ -289,10 +307,11 @@ def java(
     check: bool = False,
     options: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Java program to its end: `main` is a class, or the path of a ``.java`` source file.
+    """Run a Java program to its end: `main` is a class name, or the path of a ``.java`` source file.
 
-    What it printed comes as text (UTF-8, what is broken replaced). With `check`, ending with anything but 0
-    fails the test and shows what it printed. Raises subprocess.TimeoutExpired after `timeout_s` seconds.
+    The output is returned as text (UTF-8, with invalid bytes replaced). If `check` is true, an exit code
+    other than 0 fails the test and shows the output. Raises subprocess.TimeoutExpired after `timeout_s`
+    seconds.
     """
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
@@ -310,7 +329,7 @@ def java(
 
 @_one_at_a_time("mvn")
 def spark_connector(spark: str | None = None) -> list[Path]:
-    """The jars of Spark's Kafka connector, as the benchmarks fetch them; of a release where one is named."""
+    """Return the jars of Spark's Kafka connector, for the default Spark release or the one named `spark`."""
     for tool in ("mvn", "javac"):
         need(tool)
     module = HERE.parents[1] / "benchmarks" / "spark_connector"
@@ -329,7 +348,7 @@ def spark_connector(spark: str | None = None) -> list[Path]:
 
 
 def release(version: str) -> str:
-    """The full version that `version` begins: ``3.9`` is 3.9.1."""
+    """Return the full release number for a `version` prefix: ``3.9`` gives 3.9.1."""
     for known in RELEASES:
         if known == version or known.startswith(version + "."):
             return known
@@ -342,7 +361,9 @@ def _properties(path: Path, settings: Mapping[str, object]) -> Path:
 
 
 def _settings(version: str, port: int, second_port: int, directory: Path) -> dict[str, object]:
-    """Settings of one broker on loopback; what a release does not know it ignores."""
+    """Return the settings of one Apache Kafka broker on loopback.
+
+    A release ignores the settings that it does not know."""
     settings: dict[str, object] = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": directory / "data",
@@ -381,7 +402,7 @@ def _settings(version: str, port: int, second_port: int, directory: Path) -> dic
 
 
 def answers(port: int, brokers: int = 1) -> bool:
-    """Whether a broker on `port` of loopback answers Metadata v0 with at least so many brokers."""
+    """Return True if a broker on the local `port` answers Metadata v0 with at least this many brokers."""
     request = struct.pack(">hhih4si", 3, 0, 1, 4, b"test", 0)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
@@ -422,10 +443,11 @@ def real_kafka(
 ) -> Iterator[str]:
     """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
 
-    `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
-    `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL, or by SIGTERM
-    with `in_order`. `classes` has compiled classes that settings name. Where `settings` name listeners,
-    `first_port` is that of one without TLS and SASL. `options` are more of the JVM.
+    `version` may be shortened (``3.9``). `settings` override our defaults in server.properties. The data are
+    in `directory`/data, or in a temporary directory that is removed at the end. The broker is ended with
+    SIGKILL, or with SIGTERM if `in_order` is true. `classes` is a directory with compiled classes that
+    `settings` name. If `settings` contain listeners, `first_port` is the port of a listener without TLS and
+    SASL. `options` are additional JVM options.
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
@@ -484,9 +506,10 @@ _shared: dict[str, tuple[contextlib.ExitStack, str]] = {}
 
 
 def shared_kafka(version: str) -> str:
-    """Bootstrap servers of a real broker that tests share; use topics and groups of your own.
+    """Return the bootstrap servers of an Apache Kafka broker that tests share.
 
-    One version runs at a time: asking for another ends the one before. It ends with the session.
+    Tests must use topics and groups of their own. Only one version runs at a time: a call for another
+    version ends the running broker. The last broker ends with the test session.
     """
     version = release(version)
     if version not in _shared:
@@ -497,7 +520,7 @@ def shared_kafka(version: str) -> str:
 
 
 def stop_shared() -> None:
-    """End the broker that tests share. `conftest.py` does it at the end of the session."""
+    """End the Apache Kafka broker that tests share. `conftest.py` calls it when the session ends."""
     while _shared:
         _shared.popitem()[1][0].close()
 
@@ -507,9 +530,9 @@ def stop_shared() -> None:
 
 @_one_at_a_time("go")
 def go_program(directory: str | Path, package: str = ".") -> Path:
-    """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run.
+    """Build the Go program in a subdirectory of tests/compat with its `go.sum`; return the binary's path.
 
-    `package` is one of another module, where the program is not ours.
+    `package` names a package of another Go module, if the program is third-party.
     """
     source = HERE / directory
     binary = CACHE / f"{source.name}-{_digest(*sorted([*source.glob('*.go'), *source.glob('go.*')]))}"
@@ -523,7 +546,7 @@ def go_program(directory: str | Path, package: str = ".") -> Path:
 
 @_one_at_a_time("npm")
 def node_program(directory: str | Path) -> Path:
-    """Install the Node program in `directory` as its lock file says; the directory to run it in."""
+    """Install the Node program of a directory with its lock file; return the directory to run it in."""
     source = HERE / directory
     files = sorted(path for path in source.iterdir() if path.is_file())
     target = CACHE / f"{source.name}-{_digest(*files)}"
@@ -540,9 +563,10 @@ def node_program(directory: str | Path) -> Path:
 
 @_one_at_a_time("pip")
 def python_program(directory: str | Path) -> Path:
-    """Install what `directory` names in its `requirements.txt`; the interpreter to run the program with.
+    """Install a directory's `requirements.txt` into a virtual environment; return its interpreter's path.
 
-    The file names everything, dependencies too. For clients that cannot live beside those of the `dev` group.
+    The file lists all packages, including dependencies. It serves clients that conflict with those of the
+    `dev` group.
     """
     requirements = HERE / directory / "requirements.txt"
     target = CACHE / f"{requirements.parent.name}-{_digest(requirements)}"

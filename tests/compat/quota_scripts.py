@@ -1,4 +1,4 @@
-"""Scripts of requests about quotas of clients, for comparing brokers."""
+"""Request scripts about client quotas. Tests run each against two brokers and compare the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ops = list[tuple[str, float | None]]
 
 
 def entry_of(parts: Parts, ops: Ops) -> dict[str, Any]:
-    """What is to be done to an entity. A value of None removes."""
+    """Return an AlterClientQuotas entry for an entity. An operation whose value is None removes the quota."""
     return {
         "entity": [{"entity_type": kind, "entity_name": name} for kind, name in parts],
         "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in ops],

@@ -1,6 +1,6 @@
-"""Scripts of requests for comparing brokers: what is right, what is odd, and what is wrong.
+"""Request scripts for comparing brokers, with valid, unusual and invalid requests.
 
-Each takes a `Talk` (see `transcript`), and asks the same whatever the answers are.
+Each script takes a `Talk` (see `transcript`), and sends the same requests whatever the answers are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.records.format.batch_header import refresh_crc
 from penstock.records.legacy import encode_message_set
 
 LOADING = (14, 15, 16)
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
+"""Error codes COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR."""
 
 Script = Callable[[Talk], None]
 SCRIPTS: dict[str, Script] = {}
@@ -376,7 +376,7 @@ def configs(t: Talk) -> None:
 
 @script
 def placement(t: Talk) -> None:
-    """What is about several brokers, asked of one."""
+    """Send requests about elections and replica reassignments to a cluster of one broker."""
     name = t.create_topic("placed", 2)
     missing = t.name("missing")
     for kind in (0, 1, 2, -1):
@@ -412,7 +412,7 @@ def fetch(t: Talk, version: int, name: str, offset: int, **more: Any) -> None:
 
 
 def changed(batch: bytes, position: int, value: bytes, *, crc: bool = True) -> bytes:
-    """A batch with some bytes replaced and, unless told otherwise, a right checksum."""
+    """Return a batch with some bytes replaced and, unless `crc` is false, its CRC recomputed."""
     data = bytearray(batch)
     data[position : position + len(value)] = value
     if crc:

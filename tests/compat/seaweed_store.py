@@ -1,6 +1,6 @@
-"""SeaweedFS, a real store that speaks S3, which may be killed and started again.
+"""SeaweedFS, a real S3-compatible object store, as a process that tests can kill and start again.
 
-It is built from its sources by Go's module proxy, as `seaweedfs/go.sum` says.
+It is built from the sources on Go's module proxy, in the versions of `seaweedfs/go.sum`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ START_S_MAX = 120
 
 
 class SeaweedFS:
-    """The store in a directory, which may be killed and started again."""
+    """A SeaweedFS server with its data in a directory, which can be killed and started again."""
 
     def __init__(self, directory: Path) -> None:
         self._program = go_program("seaweedfs", "github.com/seaweedfs/seaweedfs/weed")
@@ -39,7 +39,7 @@ class SeaweedFS:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
+        """Start the store, and wait until it answers."""
         s3, master, volume, filer = self._ports
         words = [f"-s3.port={s3}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"]
         words += [
@@ -68,13 +68,13 @@ class SeaweedFS:
         pytest.fail(f"SeaweedFS does not answer: {(self._directory / 'log').read_text()[-2000:]}")
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the store with SIGKILL."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def files(self) -> pyarrow.fs.S3FileSystem:
-        """What another library reads there."""
+        """Return the store as a file system of pyarrow, so that tests read it with a second S3 library."""
         return pyarrow.fs.S3FileSystem(
             access_key=ACCESS_KEY,
             secret_key=SECRET_KEY,
@@ -88,7 +88,7 @@ class SeaweedFS:
 
 
 def _port_pair() -> int:
-    """A port that is free, and so is the one 10,000 above it, which the store takes for itself."""
+    """Return a free port whose number plus 10,000 is free too: the store uses both."""
     drawn = random.SystemRandom()
     while True:
         port = drawn.randrange(15_000, 25_000)

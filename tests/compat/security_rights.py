@@ -1,8 +1,8 @@
-"""Every API, asked by users with different rights, for comparing secured brokers.
+"""Send every API's requests as users with different rights, to compare two secured brokers.
 
-`SecuredTalk` is a `Talk` whose connections belong to users; what it asks quietly is asked by a super user.
-Each row of `RIGHTS` is a user with entries of access control on resources of its own; beside these, every
-request names a resource that belongs to another user.
+`SecuredTalk` is a `Talk` whose connections belong to users; its unrecorded requests are sent by a super
+user. Each row of `RIGHTS` is a user with ACLs on resources of that user. In addition, every request names
+a resource that belongs to another user.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.records.batch import encode_batch
 from penstock.security.acls import Acl, parse_rule
 
 ROOT = "root"
-"""The super user."""
+"""The name of the super user."""
 
 PASSWORD = "pass-word"
 
@@ -97,11 +97,11 @@ RIGHTS: dict[str, list[str]] = {
     "group-delete-topic-read": ["allow {u} delete group:{u}-g", "allow {u} read topic:{u}-t"],
     "id-describe-topic": ["allow {u} describe transactional_id:{u}-x", "allow {u} describe topic:{u}-t"],
 }
-"""Users, each with its entries. ``{u}`` is the name of the user."""
+"""A dict from a user to that user's ACLs. ``{u}`` in an ACL stands for the user's name."""
 
 
 class SecuredTalk(Talk):
-    """A talk at a SASL listener. Connections belong to users; a new one authenticates by PLAIN."""
+    """A `Talk` with a SASL listener. Each connection belongs to a user, and authenticates with PLAIN."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -109,14 +109,16 @@ class SecuredTalk(Talk):
         self.topic_names: dict[bytes, str] = {bytes(16): "none"}
 
     def user(self, name: str | None) -> int:
-        """The number of this user's connection. None stands for one without authentication."""
+        """Return the number of this user's connection.
+
+        For None it returns a new connection without authentication."""
         for number, known in self.names.items():
             if known == name and name is not None:
                 return number
         return self.another(name)
 
     def another(self, name: str | None) -> int:
-        """The number of a new connection of this user."""
+        """Return the number of a new connection for this user."""
         self.names[len(self.names) + 1] = name
         return len(self.names)
 
@@ -134,7 +136,7 @@ class SecuredTalk(Talk):
         return found
 
     def ask_unnoted(self, api: str, version: int, tree: Any, *, on: int) -> Any:
-        """Ask as a user without noting it: for answers that hold what is random."""
+        """Send a request as a user without recording the answer, for answers with random content."""
         noted = len(self.exchanges)
         try:
             return self.ask(api, version, tree, on=on)
@@ -142,11 +144,11 @@ class SecuredTalk(Talk):
             del self.exchanges[noted:]
 
     def note_answer(self, word: str, about: str, answer: Any) -> None:
-        """Note what was seen, to be compared."""
+        """Record an answer, so that it is compared between the brokers."""
         self.exchanges.append(Exchange(word, 0, about, answer))
 
     def settle(self) -> None:
-        """Wait until a change that comes last has reached the broker: all earlier ones have by then."""
+        """Wait until earlier changes have reached the broker: create an ACL, and wait until it is visible."""
         if not self._settle_s:
             return
         name = f"settled-{time.monotonic_ns()}"
@@ -159,7 +161,10 @@ class SecuredTalk(Talk):
         raise AssertionError("a change does not arrive")
 
     def plain(self, value: Any, field: str = "") -> Any:
-        """As `Talk.plain`. Topic ids, and entries without a name, are told apart."""
+        """Return a value in comparable form, as `Talk.plain` does.
+
+        In addition, topic ids are replaced with names, and list entries without a name get a
+        distinguishing key."""
         if field == "topic_id" and value in self.topic_names:
             return f"id of {self.topic_names[value]}"
         if field == "producer_id" and isinstance(value, int):
@@ -189,11 +194,11 @@ TELLING = (
     "token_requester_principal_name",
     "mechanism",
 )
-"""Fields that tell entries of control, tokens and users apart."""
+"""Fields that distinguish one ACL, delegation token or user from another."""
 
 
 def log_in(connection: socket.socket, user: str, password: str = PASSWORD) -> None:
-    """Authenticate by PLAIN, with tokens without headers (SaslHandshake v0)."""
+    """Authenticate with PLAIN, with raw SASL tokens that have no header (SaslHandshake v0)."""
     token = f"\0{user}\0{password}".encode()
     handshake = struct.pack(">hhih", 17, 0, 1, 1) + b"c" + struct.pack(">h", 5) + b"PLAIN"
     connection.sendall(struct.pack(">i", len(handshake)) + handshake)
@@ -207,12 +212,12 @@ def log_in(connection: socket.socket, user: str, password: str = PASSWORD) -> No
 
 
 def entries(user: str) -> list[Acl]:
-    """The entries of a user."""
+    """Return the ACLs of a user."""
     return [acl for rule in RIGHTS[user] for acl in parse_rule(rule.format(u=user))]
 
 
 def create(t: Talk, acls: list[Acl]) -> None:
-    """Add entries as the super user."""
+    """Create ACLs as the super user."""
     creations = [
         {
             "resource_type": acl.resource_type,
@@ -230,7 +235,7 @@ def create(t: Talk, acls: list[Acl]) -> None:
 
 
 def prepare(t: Talk) -> None:
-    """Make topics with a record, groups with an offset, transactional ids and entries, for every user."""
+    """Create topics with a record, groups with an offset, transactional ids and ACLs for every user."""
     users = [*RIGHTS, "other"]
     topics = [f"{user}-{end}" for user in users for end in ("t", "doomed1", "doomed2", "doomed3")]
     keep = [{"name": "retention.ms", "value": "-1"}]  # the records' times are long ago
@@ -251,7 +256,7 @@ def prepare(t: Talk) -> None:
 
 
 def until_done(t: Talk, api: str, version: int, tree: dict[str, Any]) -> None:
-    """Ask until it is answered without an error, since coordinators take a while to come up."""
+    """Repeat a request until its answer has no error, since coordinators take a while to load."""
     for _ in range(WAITS_MAX):
         if has_changed(answer := t.ask_quietly(api, version, tree)):
             return
@@ -260,7 +265,7 @@ def until_done(t: Talk, api: str, version: int, tree: dict[str, Any]) -> None:
 
 
 def commit(group: str, *topics: str, ids: tuple[bytes, ...] = ()) -> dict[str, Any]:
-    """An OffsetCommit without a membership."""
+    """Return an OffsetCommit request that is sent without group membership."""
     place = {
         "partition_index": 0,
         "committed_offset": 1,
@@ -280,7 +285,7 @@ def commit(group: str, *topics: str, ids: tuple[bytes, ...] = ()) -> dict[str, A
 def produce(
     topic: str, topic_id: bytes, *, transactional: str | None = None, acks: int = -1
 ) -> dict[str, Any]:
-    """A Produce of one record."""
+    """Return a Produce request with one record."""
     batch = encode_batch(rows(b"x"))
     if transactional is not None:
         batch = encode_batch(
@@ -300,7 +305,7 @@ def produce(
 
 Trees = Callable[["Names", int], list[dict[str, Any]]]
 ASKED: dict[str, Trees] = {}
-"""What is asked of each API: requests for a user and a version."""
+"""A dict from an API to the function that makes its requests for a user and a version."""
 
 SETTLING = {
     "CreateTopics",
@@ -313,11 +318,11 @@ SETTLING = {
     "AlterClientQuotas",
     "CreateDelegationToken",
 }
-"""APIs after which a change has to reach the whole of Kafka before something else is asked."""
+"""APIs whose changes must reach every part of Apache Kafka before the next request is sent."""
 
 
 class Names:
-    """Names of the resources of one user, and of what belongs to another."""
+    """The names of one user's resources, and of resources that belong to another user."""
 
     def __init__(self, t: Talk, user: str) -> None:
         self.user = user
@@ -330,7 +335,7 @@ class Names:
         self.round = 0
 
     def each(self, field: str = "name", **more: Any) -> list[dict[str, Any]]:
-        """An entry for each topic."""
+        """Return a request entry for each of the user's, the other user's and the missing topic."""
         return [{field: name, "topic_id": self.ids[name], **more} for name in self.topics]
 
 
@@ -869,7 +874,9 @@ simply(
 
 
 def table(t: SecuredTalk, user: str, *, is_short: bool = False) -> None:
-    """Ask every API as this user, in the oldest, a middle and the newest version; or without the middle."""
+    """Send every API's requests as this user, in the oldest, a middle and the newest version.
+
+    If `is_short` is true, the middle version is left out."""
     names = Names(t, user)
     on = t.user(user)
     for api, trees in ASKED.items():
@@ -888,7 +895,7 @@ def table(t: SecuredTalk, user: str, *, is_short: bool = False) -> None:
 
 
 def has_changed(answer: Any) -> bool:
-    """Whether an answer tells of success anywhere."""
+    """Return True if any part of an answer has the error code 0."""
     if isinstance(answer, dict):
         return answer.get("error_code") == 0 or any(map(has_changed, answer.values()))
     return isinstance(answer, list) and any(map(has_changed, answer))

@@ -1,4 +1,4 @@
-"""Scripts of requests about authentication and its administration, for comparing secured brokers."""
+"""Request scripts about authentication, ACLs and tokens, for comparing two secured brokers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ def script(function: Script) -> Script:
 
 
 ONE, OTHER = "other", "other2"
-"""Users without entries."""
+"""Users that have no ACLs."""
 
 MECHANIC = "mechanic"
-"""A user with passwords of every mechanism, who makes tokens."""
+"""A user that has a password for every SASL mechanism, and creates delegation tokens."""
 
 
 # --- before there are entries -------------------------------------------------------------------------------
 
 
 def everyone(t: SecuredTalk) -> None:
-    """`allow.everyone.if.no.acl.found`: what no entry names is open, what one names is not. Comes first."""
+    """Test `allow.everyone.if.no.acl.found`: only resources without any ACL are open to every user.
+
+    The script must run first, while no ACLs exist."""
     on = t.user(ONE)
     names = [t.create_topic(name) for name in ("open", "named", "denied", "in-prefix")]
     asked = {
@@ -90,7 +92,7 @@ def everyone(t: SecuredTalk) -> None:
 
 
 def token(t: SecuredTalk, data: bytes, on: int) -> None:
-    """Send a token without a header, as after SaslHandshake v0; note what comes."""
+    """Send a raw SASL token without a header, as after SaslHandshake v0, and record the answer."""
     t._write(struct.pack(">i", len(data)) + data, on)
     read_token(t, on, repr(data))
 
@@ -101,7 +103,7 @@ def read_token(t: SecuredTalk, on: int, label: str) -> None:
 
 
 def begin(t: SecuredTalk, mechanism: str = "PLAIN", version: int = 1) -> int:
-    """A connection that has sent SaslHandshake."""
+    """Open a connection and send SaslHandshake; return the connection's number."""
     on = t.user(None)
     t.ask("SaslHandshake", version, {"mechanism": mechanism}, on=on)
     return on
@@ -115,7 +117,9 @@ Ask = tuple[int, str, int, dict[str, Any]]
 
 
 def together(t: SecuredTalk, asked: list[Ask]) -> list[Any]:
-    """Ask on several connections at once, since each failure takes its time; the answers in their order."""
+    """Send requests on several connections at once, since each failed authentication is delayed.
+
+    Returns the answers in the order of the requests."""
     for on, api, version, tree in asked:
         t.send(api, version, tree, on=on)
     return [t.receive(on=on) for on, *_ in asked]
@@ -202,7 +206,7 @@ def plain_tokens(t: SecuredTalk) -> None:
 def scram(
     t: SecuredTalk, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, is_token: bool = False
 ) -> int:
-    """Authenticate by SCRAM; note the outcome. Returns the number of the connection."""
+    """Authenticate with SCRAM and record the outcome. Return the number of the connection."""
     client = ScramClient(
         mechanism, user, Secret(password), extensions={"tokenauth": "true"} if is_token else {}
     )
@@ -296,7 +300,7 @@ def scram_users(t: SecuredTalk) -> None:
 
 
 def again(t: SecuredTalk) -> None:
-    """Sessions of 1.5 seconds: authentication again, by others, too soon, too late."""
+    """Test reauthentication in sessions of 1.5 s: as another user, too soon, and too late."""
     outcomes = []
     for user, password, mechanism, handshake in (
         (ONE, PASSWORD, "PLAIN", 1),
@@ -501,7 +505,7 @@ def quotas_of_users(t: SecuredTalk) -> None:
         t.settle()
 
     def throttled() -> None:
-        """Whether Produce is throttled, for each user."""
+        """Record for each user whether a Produce request is throttled."""
         for user in (ONE, OTHER):
             on = t.another(user)  # a connection that has been throttled is not read for a while
             answer = t.ask_unnoted("Produce", 8, produce(topic, bytes(16)), on=on)

@@ -1,4 +1,4 @@
-"""Scripts of requests about share groups (KIP-932), for comparing brokers: answers, and records written."""
+"""Request scripts about share groups (KIP-932), for comparing two brokers' answers and stored records."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SINCE_4_4 = 5
 MASKED = {
     "metadataHash", "assignmentTimestamp", "createTimestamp", "writeTimestamp", "topicId", "clientId",
 }  # fmt: skip
-"""What differs between two brokers that write the same: hashes, times, ids of topics."""
+"""Record fields that differ between brokers even for equal state: hashes, times and topic ids."""
 
 
 def plain(form: Any) -> Any:
-    """The JSON form of a record, without what has to differ."""
+    """Return the JSON form of a record without the fields that always differ between brokers."""
     if isinstance(form, dict):
         return {key: plain(value) for key, value in form.items() if key not in MASKED}
     return [plain(each) for each in form] if isinstance(form, list) else form
@@ -48,8 +48,9 @@ def plain(form: Any) -> Any:
 def stored(
     t: Talk, topic: str, index: int, names: dict[int, str], group: str
 ) -> Iterator[list[tuple[str, Any, Any]]]:
-    """Yield what a group has stored in one partition, batch by batch: the name, key and value of each
-    record.
+    """Yield a group's records in one partition of an internal topic, batch by batch.
+
+    Each record is a tuple of its type's name, its key and its value.
     """
     asked = {"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
     tree = {
@@ -76,9 +77,9 @@ def stored(
 
 
 def note_group(t: Talk, group: str) -> None:
-    """Note the records of a group, by batch: what is stored together is a part of what is compared.
+    """Record the stored records of a group, batch by batch, so that the batches are compared as well.
 
-    A batch that says the same again is left out: Apache Kafka stores some that change nothing.
+    A batch equal to the one before is left out, since Apache Kafka stores some that change nothing.
     """
     index = partition_of(group, OFFSETS_PARTITIONS)
     before: list[tuple[str, Any, Any]] = []
@@ -93,7 +94,9 @@ def share_key(group: str, topic_id: bytes, index: int) -> str:
 
 
 def note_states(t: Talk, group: str, topic_id: bytes, partitions: int) -> None:
-    """Note the records of each share partition; batches may have those of several."""
+    """Record the stored records of each share partition.
+
+    They are recorded one by one, since a batch may hold records of several share partitions."""
     for number in range(partitions):
         index = partition_of(share_key(group, topic_id, number), STATE_PARTITIONS)
         rows = [
@@ -129,9 +132,9 @@ def wait_for_states(t: Talk, group: str, topic: str, partitions: int) -> None:
 
 
 def first_taken_away(topic_id: bytes) -> int:
-    """Return which of two partitions Apache Kafka takes from a member that has both: the first of a HashSet.
+    """Return which of two partitions Apache Kafka revokes first from a member that has both.
 
-    Its elements are records of the topic's Uuid and the partition.
+    It revokes the first element of a HashSet, whose hash codes come from the topic id and the partition.
     """
     both = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
     uuid_hash = both >> 32 ^ both & 0xFFFFFFFF
@@ -139,9 +142,10 @@ def first_taken_away(topic_id: bytes) -> int:
 
 
 def create_topic_that_keeps_0(t: Talk, name: str) -> str:
-    """Make a topic of whose two partitions a member that has to give up one keeps partition 0.
+    """Create a topic of two partitions, of which brokers revoke partition 1 first from a member.
 
-    Topic ids are random, and decide it in Apache Kafka; Penstock always takes the last.
+    In Apache Kafka the random topic id decides the order; Penstock always revokes the last partition
+    first.
     """
     for _ in range(WAITS_MAX):
         topic = t.create_topic(name, 2)
@@ -199,7 +203,7 @@ def share_members(t: Talk) -> None:
 
 @script
 def share_groups_among_others(t: Talk) -> None:
-    """A group has one type: what the other types' requests get, and what share groups' get of the others."""
+    """Send share group requests to groups of other types, and other types' requests to a share group."""
     if not t.offers("ShareGroupHeartbeat"):
         return
     group, topic = coordinated(t, "g"), t.create_topic("t")
@@ -291,7 +295,7 @@ def share_offsets(t: Talk) -> None:
 
 @script
 def share_states(t: Talk) -> None:
-    """The requests to the share coordinator, which brokers send to one another."""
+    """Send the requests that brokers send to the share coordinator."""
     if not t.offers("WriteShareGroupState"):
         return
     group, topic = coordinated(t, "g"), t.create_topic("t", 2)
@@ -391,14 +395,14 @@ def share_states(t: Talk) -> None:
 
 
 FETCHES_MAX = 200
-"""How often a member fetches, for up to 100 ms each, until a record comes."""
+"""The number of fetches, each of up to 100 ms, that a member sends to wait for a record."""
 
 DEAD_MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 
 
 class DeadGroup:
-    """A member of a share group that has a topic with two partitions, and a dead letter topic."""
+    """A share group with a dead letter topic, and its member, which reads a topic of two partitions."""
 
     def __init__(self, t: Talk, name: str, **settings: str) -> None:
         self.t = t
@@ -410,7 +414,7 @@ class DeadGroup:
         wait_for_states(t, self.group, self.topic, 2)
 
     def configure(self, **settings: str) -> None:
-        """Set settings of the group."""
+        """Set group configurations."""
         alter(self.t, 32, self.group, **settings)
 
     def produce(self, records: bytes, partition: int = 1) -> None:
@@ -455,9 +459,9 @@ class DeadGroup:
         self.t.ask("ShareAcknowledge", 1, {**who, "topics": topics})
 
     def wait_for_lag(self, lag: int) -> None:
-        """Wait until so many records are left in partition 1, and note how many are.
+        """Wait until partition 1 has this lag, and record the lag.
 
-        The start offset is not compared: Apache Kafka stores it with the next change.
+        The start offset is not recorded, since Apache Kafka stores it only with the next change.
         """
         topic = {"topic_name": self.topic, "partitions": [1]}
         asked = {"groups": [{"group_id": self.group, "topics": [topic]}]}
@@ -471,7 +475,7 @@ class DeadGroup:
 
 
 def alter(t: Talk, kind: int, name: str, **settings: str) -> None:
-    """Set settings of a resource without noting it; an empty text deletes one."""
+    """Set configurations of a resource without recording the answer; an empty value deletes one."""
     configs = [
         {"name": key.replace("_", "."), "config_operation": 0 if value else 1, "value": value or None}
         for key, value in settings.items()
@@ -483,7 +487,7 @@ def alter(t: Talk, kind: int, name: str, **settings: str) -> None:
 
 
 def note_letters(t: Talk, topic: str, partition: int, count: int) -> None:
-    """Note key, value and headers of the records in a partition, once there are so many."""
+    """Wait until a partition has `count` dead letters, and record their keys, values and headers."""
     rows: list[Any] = []
     for _ in range(WAITS_MAX):
         asked = {"partition": partition, "fetch_offset": 0, "partition_max_bytes": 1 << 24}
@@ -504,7 +508,9 @@ def note_letters(t: Talk, topic: str, partition: int, count: int) -> None:
 
 @script
 def share_dead_letters(t: Talk) -> None:
-    """Records that are rejected or delivered too often, and the topics that their dead letters need."""
+    """Reject records or deliver them too often.
+
+    The dead letter topic is missing, created automatically, valid, or unsuitable."""
     if not t.offers("ShareFetch") or t.latest("ApiVersions") < SINCE_4_4:
         return
     name = f"dlq.{t.name('a')}"

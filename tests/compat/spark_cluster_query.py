@@ -1,10 +1,10 @@
-"""A program on a Spark cluster: batch and stream, from and to a broker with TLS and SASL.
+"""Read and write with a Spark cluster, in batches and streams, at a broker with TLS and SASL.
 
     python spark_cluster_query.py MASTER DIRECTORY SECONDS
 
-For SECONDS numbers are written while the stream runs; partitions are added meanwhile, connections are cut,
-and the file `kill` in DIRECTORY asks the caller to kill a worker. Every number has to arrive once. Prints
-its accounts.
+For SECONDS the program writes numbers while a stream copies them. Meanwhile it adds partitions, cuts
+connections, and creates the file `kill` in DIRECTORY, on which the caller kills a worker. Every number must
+arrive exactly once. The program prints its results as JSON.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ def main(master: str, directory: Path, seconds: float) -> None:
 
 
 def arrived(table: ParquetTable, running: object, count: int) -> list[int]:
-    """What is in the table, as soon as there is enough, the query has ended, or patience has."""
+    """Return the sorted numbers in the output table.
+
+    The function returns as soon as there are `count` numbers, the query has ended, or PATIENCE_S seconds
+    have passed."""
     deadline = time.monotonic() + PATIENCE_S
     values: list[int] = []
     while time.monotonic() < deadline and len(values) < count:

@@ -1,11 +1,11 @@
-"""Spark's Kafka connector of the JVM and this source beside each other in one session; prints accounts.
+"""Compare Spark's JVM Kafka connector with Penstock's data source in one session, and print the results.
 
     python spark_connector_query.py DIRECTORY JARS SERVERS SEED STEPS [PART...]
 
-Reads topics with both under the same options, and hands queries over from one to the other and back, where
-they are killed on the way. With STEPS above 0 all of it, and so many random steps; else a part that takes
-less than a minute; or the parts that are named. SERVERS is a running Kafka, or ``-`` for a broker of this
-package.
+The program reads topics with both sources under the same options. It also stops or kills queries of one
+source and continues them with the other. With STEPS above 0 it runs all parts and that many random steps;
+with 0, a short run of less than a minute; with PARTs, those parts. SERVERS is a running Kafka, or ``-`` for a
+Penstock broker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUICK = {
     "fetchOffset.retryIntervalMs": "10",
     "kafkaConsumer.pollTimeoutMs": "1500",
 }
-"""What cannot be answered is given up soon."""
+"""Connector options with short time limits, for cases in which a request cannot succeed."""
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -142,11 +142,11 @@ SHORT = {
     "an unknown topic",
     "rates",
 }
-"""The cases of either table that a short run has."""
+"""The names of the test cases, among `BATCH` and `STREAM`, that a short run includes."""
 
 
 def kind(error: Exception) -> str:
-    """What sort of failure an error is, in the words of either source."""
+    """Return the kind of failure of an error of either source: unknown topic, data loss, or refused."""
     text = str(error)
     if "nknown topic" in text or "UnknownTopicOrPartition" in text:
         return "unknown topic"
@@ -156,7 +156,7 @@ def kind(error: Exception) -> str:
 
 
 class Bench:
-    """One session, one Kafka, and what was written to it."""
+    """A Spark session with the address of a Kafka cluster, and a count of the numbers written per topic."""
 
     def __init__(self, spark: Any, servers: str, directory: Path) -> None:
         self.spark = spark
@@ -171,7 +171,7 @@ class Bench:
         return name
 
     def write(self, topic: str, count: int, partitions: int = 1) -> None:
-        """The next numbers of the topic, one after the other into the partitions."""
+        """Write the topic's next `count` numbers, distributed over the partitions in turn."""
         first = self.written.get(topic, 0)
         numbers = range(first, first + count)
         self.written[topic] = first + count
@@ -193,7 +193,7 @@ class Bench:
         return sorted((tuple(row) for row in found), key=lambda row: row[2:5])
 
     def batches(self, form: str, options: dict[str, str]) -> object:
-        """What each micro-batch reads that reads anything: offsets by partition."""
+        """Return (topic, partition, offset) rows of each non-empty micro-batch, or the kind of failure."""
         found = []
 
         def write(frame: Any, _: int) -> None:
@@ -222,7 +222,7 @@ class Bench:
 
 
 def fill(bench: Bench) -> None:
-    """Topics of every kind that differs for a reader."""
+    """Create topics of every kind that a reader may treat differently, such as empty or compacted ones."""
     bench.topic("plain", 3)
     bench.write("plain", 100, 3)
     bench.topic("empty", 2)
@@ -268,7 +268,7 @@ def fill(bench: Bench) -> None:
 
 
 def compacted(bench: Bench) -> None:
-    """A topic whose log has gaps: five keys again and again, and a wait until most of them are gone."""
+    """Create a topic with gaps in its offsets: write five keys repeatedly, and wait for compaction."""
     bench.topic("compacted", cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
     for number in range(6):
         keys = pa.array([b"%d" % (n % 5) for n in range(40)], pa.binary())
@@ -291,7 +291,9 @@ def offsets_of(bench: Bench) -> list[int]:
 
 
 def differential(bench: Bench, is_short: bool) -> dict[str, object]:
-    """What the connector reads, in short, for each case; and where the two differ, what each has read."""
+    """Run each test case with both sources.
+
+    Returns the connector's number of rows or micro-batches per case, and both results where they differ."""
     outcomes: dict[str, object] = {}
     differences = {}
     for what, cases, read in (("batch", BATCH, bench.rows), ("stream", STREAM, bench.batches)):
@@ -309,7 +311,10 @@ BEFORE_IT_ASKED = 'the return value of "scala.Option.get()" is null'
 
 
 class Query:
-    """A query whose source changes. What a micro-batch has written, it writes again under its number."""
+    """A streaming query whose source changes between runs.
+
+    It stores what each micro-batch wrote under the batch's number, so that a repeated batch replaces its
+    first run."""
 
     def __init__(self, bench: Bench, name: str, frame: Callable[[Callable[..., Any]], Any]) -> None:
         self.bench = bench
@@ -318,7 +323,10 @@ class Query:
         self.batches: dict[int, list[str]] = {}
 
     def run(self, form: str, *, dies_at: int | None = None, **options: str) -> None:
-        """Read what is there; with `dies_at`, die in so many micro-batches, after writing half of one."""
+        """Read all available records.
+
+        With `dies_at` the query fails after that many complete micro-batches, having written half of the
+        next one."""
         left = [dies_at]
 
         def load(**chosen: str) -> Any:
@@ -344,7 +352,9 @@ class Query:
 
 
 def moves(bench: Bench) -> dict[str, object]:
-    """There and back, killed in the middle; partitions and topics appear; two sources in one query."""
+    """Switch a query with two sources between the connector and Penstock, killing it on the way.
+
+    Partitions and topics are added meanwhile."""
     bench.topic("orders-a", 2)
     bench.topic("single")
 
@@ -379,7 +389,7 @@ def moves(bench: Bench) -> dict[str, object]:
 
 
 def state(bench: Bench) -> dict[str, object]:
-    """Counts by key, kept in the state store from one source to the other."""
+    """Check that a query's counts by key, kept in the state store, continue when the source changes."""
     bench.topic("counted", 2)
     checkpoint = bench.directory / "handover" / "state"
     found: dict[str, int] = {}
@@ -400,7 +410,7 @@ def state(bench: Bench) -> dict[str, object]:
 
 
 def firsts(bench: Bench, is_short: bool) -> dict[str, object]:
-    """A query that starts at the latest offsets, and is killed in its first micro-batch."""
+    """Test queries from the latest offsets that are killed in the first micro-batch, then change source."""
     accounts: dict[str, object] = {}
     pairs = [(OURS, KAFKA), (KAFKA, OURS), (OURS, OURS), (KAFKA, KAFKA)]
     for begun, ended in pairs[:2] if is_short else pairs:
@@ -437,7 +447,7 @@ def firsts(bench: Bench, is_short: bool) -> dict[str, object]:
 
 
 def logs(bench: Bench) -> dict[str, object]:
-    """Version 2 of Spark's log of offsets, with a source that has a name."""
+    """Hand over a query with a named source, whose offset log has Spark's format version 2."""
     settings = {
         "spark.sql.streaming.offsetLog.formatVersion": "2",
         "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
@@ -464,7 +474,7 @@ def logs(bench: Bench) -> dict[str, object]:
 
 
 def losses(bench: Bench) -> dict[str, object]:
-    """Records that are gone when a query is handed over, in either direction."""
+    """Test the loss of records during a handover from one source to the other, in either direction."""
     accounts: dict[str, object] = {}
     for first, second in ((KAFKA, OURS), (OURS, KAFKA)):
         topic = bench.topic(f"lost-{first}", 1)
@@ -488,7 +498,7 @@ def losses(bench: Bench) -> dict[str, object]:
 
 
 def wander(bench: Bench, chance: random.Random, steps: int) -> dict[str, object]:
-    """Random writes, partitions, kills and changes of the source; every number once in the end."""
+    """Write, add partitions, kill the query and change its source at random; expect every number once."""
     partitions = 2
     bench.topic("wander", partitions)
     query = Query(
@@ -510,7 +520,9 @@ def wander(bench: Bench, chance: random.Random, steps: int) -> dict[str, object]
 
 
 def java_settings(spark: Any) -> list[str]:
-    """The settings of Java's clients that are neither understood here, left out, nor refused with advice."""
+    """Return the Java client settings that the source neither accepts nor rejects with advice.
+
+    Settings that the source knows but ignores count as accepted."""
     clients = spark._jvm.org.apache.kafka.clients
     odd = []
     for names, options, check in (
@@ -535,7 +547,7 @@ def java_settings(spark: Any) -> list[str]:
 
 
 def connector_options(spark: Any) -> list[str]:
-    """The names of options in the connector's own class, in lower case."""
+    """Return the option names that the connector's class defines, in lower case."""
     java = spark._jvm
     loader = java.java.lang.Thread.currentThread().getContextClassLoader()
     owner = loader.loadClass("org.apache.spark.sql.kafka010.KafkaSourceProvider$")

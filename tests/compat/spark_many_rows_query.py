@@ -1,8 +1,9 @@
-"""Millions of rows by the Kafka connector of the JVM and by this source: a sum of hashes for each partition.
+"""Read millions of rows with the JVM connector and with Penstock's source; print hash sums per partition.
 
     python spark_many_rows_query.py DIRECTORY JARS ROWS
 
-Writes a topic of four partitions in every codec, with headers on every fourth batch, and prints an account.
+The program writes a topic of four partitions in every codec, with headers on every fourth batch. It prints
+both sources' sums for comparison.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def portion(start: int, count: int) -> pa.Table:
-    """Rows whose keys are every third time null, and whose values have 0 to 199 bytes of noise."""
+    """Return a table of rows: every third key is null, and values have 0 to 199 random bytes."""
     rng = np.random.default_rng(start)
     sizes = rng.integers(0, 200, count)
     ends = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
@@ -42,7 +43,7 @@ def portion(start: int, count: int) -> pa.Table:
 
 
 def read(spark: Any, form: str, servers: str) -> list[list[int]]:
-    """Partition, rows and a sum of hashes of all columns, for each partition."""
+    """Return for each partition its number, its number of rows, and a sum of hashes of all columns."""
     from pyspark.sql import functions as f
 
     frame = (

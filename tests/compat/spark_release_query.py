@@ -1,4 +1,4 @@
-"""What every release of Spark from 4.0 on can do with this package; prints accounts.
+"""Exercise the features that every Spark release from 4.0 on supports with Penstock; print the results.
 
 python spark_release_query.py DIRECTORY
 """
@@ -21,7 +21,7 @@ from penstock.tables import landed_dataset
 
 
 class OtherSource(DataSource):
-    """Another data source, looked up beside the one of this package."""
+    """A second Python data source, which Spark must find in addition to Penstock's."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,8 +1,9 @@
-"""A query on a Spark cluster that copies the topic `in` to the topic `out`, each record once, until it stops.
+"""Run a query on a Spark cluster that copies each record of topic `in` to topic `out` exactly once.
 
     python spark_soak_query.py MASTER SERVERS DIRECTORY
 
-Ends when the file `stop` is in DIRECTORY, or with the query. Prints what became of it.
+The program ends when the file `stop` appears in DIRECTORY, or when the query ends, and prints the query's
+outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master and workers that may be killed and started."""
+"""A local standalone Spark cluster: a master, and workers that tests can kill and start."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ STOP_S = 20.0
 
 
 def spark_environment(python: str | None = None, sources: Path | None = SOURCES) -> dict[str, str]:
-    """The environment of a program of Spark: Java, and `python` for drivers and workers (else this one).
+    """Return the environment variables for a Spark program: Java, and the Python of drivers and workers.
 
-    With `sources` these are where `penstock` is imported from; None leaves that to what is installed.
+    `python` defaults to a Python that fits this one. `sources` is the directory from which `penstock` is
+    imported; with None the installed package is used.
     """
     java, python = find_java(), python or worker_python(SPARK_HOME)
     dropped = ("PENSTOCK_", "PYSPARK_", "PYTHONPATH", "SPARK_")
@@ -41,7 +42,7 @@ def spark_environment(python: str | None = None, sources: Path | None = SOURCES)
 
 
 class Cluster:
-    """Runs while its ``with`` block does: see `running_cluster`."""
+    """A Spark cluster that `running_cluster` starts and stops; tests kill and start its workers."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str], worker_memory: str) -> None:
         (port,) = free_ports(1)
@@ -56,25 +57,25 @@ class Cluster:
         until(lambda: ready in self._log_of("master.Master"), "the master of Spark", START_S)
 
     def start_worker(self, number: int) -> None:
-        """Start the worker of this number, with one core; it is known to the master some seconds later."""
+        """Start the worker with this number, with one core; it registers at the master some seconds later."""
         work = str(self._directory / f"work-{number}")
         arguments = ["-c", "1", "-m", self._worker_memory, "-d", work, self.master]
         self.workers[number] = self._start("worker.Worker", *arguments)
         self._processes.append(self.workers[number])
 
     def kill_worker(self, number: int) -> None:
-        """End a worker by SIGKILL; its executors end themselves when they notice."""
+        """End a worker with SIGKILL; its executors end when they notice that it is gone."""
         process = self.workers.pop(number)
         process.kill()
         process.wait()
 
     def wait_for_workers(self, count: int) -> None:
-        """Until the master has so many registrations of workers in its log."""
+        """Wait until the master's log shows that `count` workers have registered."""
         what = f"{count} workers of Spark"
         until(lambda: self._log_of("master.Master").count("Registering worker") >= count, what, START_S)
 
     def stop(self) -> None:
-        """End everything."""
+        """End the master and all workers; kill those that do not end within STOP_S seconds."""
         for process in reversed(self._processes):
             process.terminate()
         deadline = time.monotonic() + STOP_S
@@ -100,7 +101,7 @@ class Cluster:
 def running_cluster(
     directory: Path, environment: Mapping[str, str] | None = None, *, workers: int = 2, memory: str = "600m"
 ) -> Iterator[Cluster]:
-    """A master and `workers` workers with one core and `memory` each, with their logs in `directory`."""
+    """Run a master and `workers` workers, each with one core and `memory`, with logs in `directory`."""
     cluster = Cluster(directory, environment or spark_environment(), memory)
     try:
         for number in range(workers):

@@ -1,4 +1,4 @@
-"""The word count of `java/streams` as processes, what it is fed with, and what it has made of that."""
+"""The Kafka Streams word count of `java/streams`: its processes, its input, and checks of its output."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from compat.peers import HERE, PATIENCE_S, java_command, maven_classpath, until
 from penstock import Admin, Consumer, Producer, TopicPartition
 
 BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat.interval.ms=")
-"""The broker decides about sessions and heartbeats of streams groups (KIP-1071)."""
+"""Settings for a streams group (KIP-1071), in which the broker sets session and heartbeat times."""
 
 PATIENT = ("retry.backoff.max.ms=300", "producer.transaction.timeout.ms=300000")
-"""For instances whose brokers go away: a transaction that has timed out meanwhile ends an instance."""
+"""Settings for instances whose brokers are killed.
+
+With a shorter transaction timeout, a transaction that times out meanwhile would end the instance."""
 
 GROUP_SETTINGS = {
     "group.streams.min.session.timeout.ms": "8000",
@@ -35,11 +37,11 @@ PARTITIONS = 3
 WINDOW_MS = 10_000
 STEP_MS = 20
 BEGIN_MS = (time.time_ns() // 1_000_000 // WINDOW_MS - 6) * WINDOW_MS
-"""The beginning of a window a minute ago: records of long ago would not be kept."""
+"""The start (in ms) of a window about a minute ago: much older records would be past retention."""
 
 
 class Application:
-    """One instance of the word count, in a JVM of its own."""
+    """One instance of the word count, in a JVM of its own, with the lines that it has printed."""
 
     def __init__(self, servers: str, name: str, directory: Path, *settings: str) -> None:
         program = HERE / "java" / "streams" / "WordCount.java"
@@ -58,12 +60,16 @@ class Application:
 
     @property
     def is_running(self) -> bool:
-        """Whether it says so. An error fails the test."""
+        """True if the last printed state is RUNNING.
+
+        If the instance has printed an error, the test fails."""
         assert not any(line.startswith("error") for line in self.lines), self.lines
         return [line for line in self.lines if line.startswith("state")][-1:] == ["state RUNNING"]
 
     def ask(self, word: str) -> int:
-        """What its store says of a word; -1 while it cannot be asked, or where another has the word."""
+        """Return the count of a word in the instance's store.
+
+        Returns -1 while the store is unavailable, or if another instance stores the word."""
         assert self.process.stdin is not None
         before = len(self._answers())
         self.process.stdin.write(f"{word}\n")
@@ -76,13 +82,13 @@ class Application:
         return [line for line in self.lines if line.startswith("get ")]
 
     def close(self) -> None:
-        """Let it end in order."""
+        """Let the instance shut down cleanly, and wait for its end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
-        """End it at once, and close the pipes."""
+        """End the instance with SIGKILL, and close its pipes."""
         self.process.kill()
         self.process.wait()
         self._reader.join()
@@ -94,12 +100,12 @@ class Application:
 
 
 Start = Callable[..., "Application"]
-"""Starts an instance; the arguments are those of `Application`."""
+"""A function that starts an instance, with the arguments of `Application`."""
 
 
 @contextlib.contextmanager
 def starting() -> Iterator[Start]:
-    """Start instances in the ``with`` block; all end with it."""
+    """Yield a function that starts instances; all of them are killed at the end of the ``with`` block."""
     with contextlib.ExitStack() as stack:
 
         def started(*args: object) -> Application:
@@ -111,7 +117,7 @@ def starting() -> Iterator[Start]:
 
 
 def read(servers: str, topic: str) -> list[tuple[str, bytes]]:
-    """Keys and values of a topic, from its beginning to its end."""
+    """Return the keys and values of all committed records in a topic."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     rows: list[tuple[str, bytes]] = []
     with Consumer(bootstrap_servers=servers, isolation_level="read_committed") as consumer:
@@ -124,19 +130,21 @@ def read(servers: str, topic: str) -> list[tuple[str, bytes]]:
 
 
 def numbers(servers: str, topic: str) -> dict[str, int]:
-    """The last number of each key."""
+    """Return the last number that a topic has for each key."""
     return {key: int(struct.unpack(">q", value)[0]) for key, value in read(servers, topic)}
 
 
 def has_all(found: dict[str, int], wanted: Counter[str]) -> bool:
-    """Whether everything was counted at least once: more is allowed, though not twice as much."""
+    """Return True if every word was counted at least as often as it was written.
+
+    The test fails if twice as many words were counted in total."""
     is_there = found.keys() == wanted.keys() and all(found[key] >= count for key, count in wanted.items())
     assert sum(found.values()) < 2 * wanted.total()
     return is_there
 
 
 class Writer:
-    """Writes lines of random words, and knows what should come of them."""
+    """A producer of lines of random words that keeps the counts expected from them."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -146,7 +154,7 @@ class Writer:
         self.count = 0
 
     def prepare(self) -> None:
-        """Make the topics, and fill the table of names."""
+        """Create the topics, and write the entries of the topic `names`."""
         with Admin(bootstrap_servers=self._servers) as admin:
             for topic in TOPICS:
                 admin.create_topic(topic, PARTITIONS)

@@ -1,4 +1,4 @@
-"""Scripts of requests about streams groups (KIP-1071), for comparing brokers: answers, and records."""
+"""Request scripts about streams groups (KIP-1071), for comparing two brokers' answers and records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tasks = dict[str, list[int]]
 
 
 def note_group(t: Talk, group: str) -> None:
-    """Note the records of a group, by batch; one that says the same again is left out."""
+    """Record the stored records of a group, batch by batch; leave out a batch that repeats the last one."""
     index = partition_of(group, OFFSETS_PARTITIONS)
     before: list[tuple[str, Any, Any]] = []
     for rows in stored(t, "__consumer_offsets", index, RECORDS, group):
@@ -91,7 +91,7 @@ def describe(t: Talk, *groups: str) -> None:
 
 
 def configure(t: Talk, group: str, **settings: str) -> None:
-    """Set settings of a group, whose name begins with ``streams.``."""
+    """Set group configurations whose names begin with ``streams.``."""
     texts = [{"name": f"streams.{name.replace('_', '.')}", "value": text} for name, text in settings.items()]
     t.ask("AlterConfigs", 2, {"resources": [{"resource_type": 32, "resource_name": group, "configs": texts}]})
     t.settle()
@@ -103,7 +103,7 @@ def join(t: Talk, group: str, member: str, topology: Any, **more: Any) -> Any:
 
 
 def wait_for_topics(t: Talk, *names: str) -> None:
-    """Wait until topics are there, which the broker makes."""
+    """Wait until the internal topics exist, which the broker creates for a streams group."""
     for _ in range(WAITS_MAX):
         asked = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": False}
         answer = t.ask_quietly("Metadata", 9, asked)
@@ -184,7 +184,7 @@ def streams_members(t: Talk) -> None:
 
 @script
 def streams_topologies(t: Talk) -> None:
-    """What has to wait, and what is refused."""
+    """Send topologies that the group cannot run yet (missing topics), and topologies that are invalid."""
     if not t.offers("StreamsGroupHeartbeat"):
         return
     group, two, three = coordinated(t, "g"), t.create_topic("two", 2), t.create_topic("three", 3)
@@ -217,7 +217,7 @@ def streams_topologies(t: Talk) -> None:
 
 @script
 def streams_groups_among_others(t: Talk) -> None:
-    """A group has one type: what other types' requests get, and what streams groups' get of the others."""
+    """Send streams requests to groups of other types, and other types' requests to a streams group."""
     if not t.offers("StreamsGroupHeartbeat"):
         return
     group, topic = coordinated(t, "g"), t.create_topic("t")
@@ -247,7 +247,7 @@ def streams_groups_among_others(t: Talk) -> None:
 
 
 def counts(t: Talk, topic: str) -> dict[str, Any]:
-    """One subtopology, with state."""
+    """Return a topology of one subtopology with a state store, as a heartbeat has it."""
     return {
         "epoch": 0,
         "subtopologies": [subtopology("0", topic, state_changelog_topics=[internal(t.name("c"))])],
@@ -333,7 +333,7 @@ def streams_offsets_and_tags(t: Talk) -> None:
 
 @script
 def streams_changes_of_roles(t: Talk) -> None:
-    """A member keeps the state of a task that it has had in another role."""
+    """Move tasks between active and standby, where a member keeps the state from the former role."""
     if not t.offers("StreamsGroupHeartbeat") or not t.latest("StreamsGroupHeartbeat"):
         return
     group, topic = coordinated(t, "g"), t.create_topic("t", 2)

@@ -1,7 +1,7 @@
-"""Public suites that use testcontainers-python's Kafka, or a broker that they are given: fetched as they are.
+"""Public test suites that run unchanged against Penstock, instead of a Kafka container or broker.
 
 A suite is a commit of a repository. `PENSTOCK_SUITES` may name a directory with copies of the repositories,
-as ``OWNER+NAME/repo``; without it they come from GitHub. Nothing of them is kept here.
+as ``OWNER+NAME/repo``; without it they are fetched from GitHub. This repository contains none of their code.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from penstock import Broker
 
 
 class Suite(NamedTuple):
-    """Tests of somebody else's. `left_out` are those that do not pass, each with its reason."""
+    """A third-party test suite. `left_out` are tests that do not pass, each with the reason."""
 
     repository: str
     commit: str
     paths: tuple[str, ...]
     passes: int
-    """How many tests pass."""
+    """The number of tests that must pass."""
     python: tuple[int, int] = (3, 11)
     source: str | None = None
-    """What goes on the path of modules, in the repository."""
+    """The directory of the repository that is added to PYTHONPATH; None for none."""
     left_out: tuple[tuple[str, str], ...] = ()
     reaches: tuple[tuple[str, str], ...] = ()
-    """Variables of the environment for a suite that wants a broker, no container; {} is its address."""
+    """Environment variables for a suite that expects a broker instead of a container.
+
+    ``{}`` in a value stands for the broker's address."""
     settings: tuple[tuple[str, str], ...] = ()
-    """Settings of that broker."""
+    """Broker settings for a suite that expects a broker."""
 
 
 REQUIREMENTS = (
@@ -63,7 +65,7 @@ REQUIREMENTS = (
         "cryptography",
     ),
 )
-"""What the suites import, and what Penstock does."""
+"""The packages that the suites and Penstock import."""
 
 SUITES = (
     Suite(
@@ -123,7 +125,9 @@ SUITES = (
 
 
 class RunByHand(NamedTuple):
-    """Tests of a client that need its build and its own settings of brokers, so nothing here runs them."""
+    """A third-party suite that needs its own build and broker settings, and is therefore run by hand.
+
+    `passes` and `rest` say what passed and what did not in the last run."""
 
     repository: str
     commit: str
@@ -293,7 +297,7 @@ RUN_BY_HAND = (
 
 
 def environment() -> Path:
-    """Return the interpreter of an environment with everything that the suites import."""
+    """Return the interpreter of a virtual environment with all packages that the suites import."""
     digest = hashlib.sha256("\n".join(REQUIREMENTS).encode()).hexdigest()[:12]
     target = CACHE / f"suites-{digest}"
     python = target / "bin" / "python"
@@ -308,7 +312,7 @@ def environment() -> Path:
 
 
 def fetched(suite: Suite, directory: Path) -> Path:
-    """Check the commit of a suite out; return where."""
+    """Check out a suite's commit into a directory; return the directory."""
     copies = os.environ.get("PENSTOCK_SUITES")
     url = f"https://github.com/{suite.repository}"
     if copies is not None:
@@ -321,7 +325,7 @@ def fetched(suite: Suite, directory: Path) -> Path:
 
 
 def run(suite: Suite, directory: Path) -> tuple[int, str]:
-    """Run a suite, for containers or at a broker; return how many tests passed, and what pytest printed."""
+    """Run a suite with emulated containers or a broker; return how many tests passed, and pytest's output."""
     place = fetched(suite, directory)
     paths = [str(HERE.parents[1] / "src"), *([str(place / suite.source)] if suite.source else [])]
     command = [str(environment()), "-m", "pytest", "-q", "-p", "no:cacheprovider"]

@@ -1,4 +1,4 @@
-"""Chaos and the checker with other clients: no hooks, judged by topics in, topics out and their offsets."""
+"""Chaos tests of other clients' applications, checked only with input records, output records and offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import need_module
+from compat.peers import LEAKY_CLIENTS, need_module
 from penstock import Producer
 from penstock.testing import KafkaBroker
 from penstock.testing.chaos import ChaosError, History, Plan, explore
@@ -20,7 +20,7 @@ from penstock.testing.chaos.runs import ChaosRun
 need_module("confluent_kafka")
 need_module("kafka")
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, *LEAKY_CLIENTS]
 
 ORDERS = 10
 PATIENCE_S = 60.0
@@ -32,7 +32,9 @@ def is_over(history: History, since: float) -> bool:
 
 
 def confluent(servers: str, history: History, *, before: bool) -> None:
-    """Bills orders by librdkafka; `before` is the defect: offsets are committed before the work."""
+    """Run a billing application on librdkafka.
+
+    If `before` is true it has a bug: it commits offsets before it processes the records."""
     from confluent_kafka import Consumer as TheirConsumer
     from confluent_kafka import KafkaException
     from confluent_kafka import Producer as TheirProducer
@@ -67,7 +69,9 @@ def confluent(servers: str, history: History, *, before: bool) -> None:
 
 
 def kafka_python(servers: str, history: History, *, before: bool) -> None:
-    """Bills orders by kafka-python."""
+    """Run the billing application on kafka-python.
+
+    If `before` is true it commits offsets before it processes the records."""
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
 
@@ -118,7 +122,7 @@ def billed_by(application: Callable[..., None], **settings: Any) -> Callable[...
 
 
 FAULTS = ["errors", "leaders_move", "delays"]
-"""What these clients get over at once; a new connection or membership takes them seconds."""
+"""Faults that these clients recover from at once; reconnecting or rejoining takes them seconds."""
 
 
 @pytest.mark.parametrize("application", [confluent, kafka_python], ids=lambda each: each.__name__)

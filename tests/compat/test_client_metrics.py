@@ -1,4 +1,4 @@
-"""Metrics that other people's clients push (KIP-714): librdkafka's and Java's arrive, named and readable."""
+"""Metrics pushed by librdkafka and the Java clients (KIP-714) arrive at the broker and can be decoded."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_java_pushes_everything(broker: KafkaBroker) -> None:
 
 @pytest.mark.soak
 def test_apache_kafka_reads_what_our_clients_push(tmp_path: Path) -> None:
-    """A receiver inside Apache Kafka gets the bytes, and reads them by protobuf."""
+    """A metrics plugin in Apache Kafka receives the payload and decodes it with protobuf."""
     classpath = maven_classpath("kafka-4.3.0")
     source = HERE / "java" / "client-metrics" / "Receiver.java"
     subprocess.run([need("javac"), "-nowarn", "-cp", classpath, "-d", tmp_path, source], check=True)

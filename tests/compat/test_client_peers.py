@@ -1,4 +1,4 @@
-"""Our client and other people's, through our broker: what one writes the other reads, with every codec."""
+"""Records pass between Penstock's client and other clients, through Penstock's broker, with every codec."""
 
 from __future__ import annotations
 

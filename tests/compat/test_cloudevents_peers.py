@@ -1,7 +1,7 @@
-"""CloudEvents against the official SDKs for Python and Java, over our broker and Apache's, both ways.
+"""CloudEvents exchanged with the official Python and Java SDKs, over both Penstock and Apache Kafka.
 
-Every vector that they read differently must be explained: `docs/reference/cloudevents-sdks.md` has a row
-for the rule that decides it. A row that explains nothing any more fails, too.
+An SDK may read a test vector differently only if `docs/reference/cloudevents-sdks.md` has a row for the rule
+that decides the case. A row without such a vector fails the test too.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from datetime import UTC
 import pytest
 
 from cloudevents_cases import READING, expected, parts_of
-from compat.peers import HERE, PATIENCE_S, java, maven_classpath, shared_kafka
+from compat.peers import HERE, LEAKY_CLIENTS, PATIENCE_S, java, maven_classpath, shared_kafka
 from penstock import Broker
 from penstock.client import Consumer, Producer
 from penstock.cloudevents import Event, from_message, from_record, from_sdk, to_record, to_sdk
 from penstock.cloudevents.types import canonical_text
 from penstock.model import TopicPartition
 
-pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore:.*_text is deprecated")]
+pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore:.*_text is deprecated"), *LEAKY_CLIENTS]
 
 PROGRAM = HERE / "java" / "cloudevents" / "Events.java"
 PAGE = HERE.parents[1] / "docs" / "reference" / "cloudevents-sdks.md"
@@ -43,11 +43,11 @@ JSON_EVENTS = [
         extensions={"partitionkey": "p", "note": "1", "number": 5},
     ),
 ]
-"""Events on which all three agree, in both modes."""
+"""Events that Penstock and both SDKs must encode alike in binary and structured mode."""
 
 
 def as_text(event):
-    """In binary mode extensions are text, whatever they were."""
+    """Return an event whose extensions are text, as they are after a transfer in binary mode."""
     return event.replace(extensions={name: canonical_text(value) for name, value in event.extensions.items()})
 
 
@@ -86,14 +86,17 @@ def run_java(*words, stdin=None, libraries="cloudevents"):
 
 
 def explained(sdk):
-    """The rules whose row says something about this SDK."""
+    """Return the rules for which the documentation page describes a difference of this SDK."""
     page = PAGE.read_text(encoding="utf-8").partition("## What they write")[0]
     rows = re.findall(r"^\| ([A-Z]\d+) \|[^|]*\| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
     return {rule: cells[sdk == "python"] for rule, *cells in rows if cells[sdk == "python"].strip() != "same"}
 
 
 def differences(answers):
-    """The rule that decides, of every vector that is read differently; D14 where something was invented."""
+    """Return the names of the vectors that an SDK reads differently, keyed by the rule that decides.
+
+    Rules are those of docs/reference/cloudevents.md. The rule is D14 if the SDK added a time or an id of
+    its own."""
     found = {}
     for case, answer in zip(VECTORS, answers, strict=True):
         wanted = expected(case)
@@ -203,13 +206,15 @@ def test_protobuf_to_and_from_the_java_sdk(address):
 
 
 def in_utc(event):
-    """Protobuf keeps the instant only (R5)."""
+    """Return an event with its time in UTC, since Protobuf keeps no time zone.
+
+    This is rule R5 of docs/reference/cloudevents.md."""
     moment = event.time and event.time.astimezone(UTC)
     return event.replace(time=moment)
 
 
 def sdk_record(event, mode):
-    """Key, value and headers as the Python SDK makes them."""
+    """Return a record's key, value and headers as the Python SDK makes them."""
     from cloudevents.core.bindings.kafka import to_binary_event, to_structured_event
 
     message = (to_binary_event if mode == "binary" else to_structured_event)(to_sdk(event))
@@ -224,12 +229,14 @@ def sdk_event(message):
 
 
 def without_invention(theirs, ours):
-    """Their event without the time that they put in where there was none (D14)."""
+    """Return the SDK's event without the time that the SDK adds if the original event has none.
+
+    This is rule D14 of docs/reference/cloudevents.md."""
     return theirs if ours.time_text else theirs.replace(time=None)
 
 
 class Confluent:
-    """confluent-kafka: headers are a list of pairs, or None."""
+    """An adapter for confluent-kafka, which represents headers as a list of pairs, or None."""
 
     @staticmethod
     def send(address, topic, records):
@@ -253,7 +260,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python: headers are a list of pairs."""
+    """An adapter for kafka-python, which represents headers as a list of pairs."""
 
     @staticmethod
     def send(address, topic, records):
@@ -279,7 +286,7 @@ class KafkaPython:
 
 
 class Aiokafka:
-    """aiokafka: headers are a tuple of pairs."""
+    """An adapter for aiokafka, which represents headers as a tuple of pairs."""
 
     @staticmethod
     def send(address, topic, records):

@@ -1,8 +1,9 @@
-"""Other people's clients, and ours, on a cluster of ours whose brokers are killed and restarted: nothing that
-was acknowledged is lost, nothing is there twice, and each group reads everything and commits it.
+"""Eight clients, Penstock's included, use a Penstock cluster whose brokers are killed and restarted.
 
-All run side by side on one cluster, through one sequence of kills. With `make soak` for longer, and in two
-shifts on three nodes of Apache Kafka as on ours: the accounts have to come out even there as well.
+No acknowledged record is lost or duplicated, and each group reads and commits everything. All clients run
+at the same time on one cluster, through one sequence of kills. `make soak` runs them for longer, and also
+in two groups, one after the other, on three nodes of Apache Kafka and of Penstock. The same conditions
+must hold there.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from compat.kafka_cluster import KafkaCluster as ApacheCluster
 from penstock.testing import KafkaCluster
 
 SHIFTS = (("penstock", "librdkafka", "kafka-python", "aiokafka"), ("java", "sarama", "franz", "kafkajs"))
-"""Which clients run side by side where the cluster itself needs most of the machine."""
+"""Groups of clients that run at the same time, where the cluster uses most of the machine's CPU."""
 
 
 class Ours:
-    """Our cluster, as the driver takes it."""
+    """A Penstock cluster with the interface that `accounts_of` requires."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self.servers = cluster.bootstrap_servers
@@ -32,7 +33,7 @@ class Ours:
 
 
 def check(accounts: dict[str, Account]) -> None:
-    """Print every account; fail if one of them is not even."""
+    """Print every client's account; fail if one shows a lost, duplicated, unread or uncommitted record."""
     for name, account in accounts.items():
         print(f"{name}: {account}")
     assert {name: str(account) for name, account in accounts.items() if not account.is_good} == {}
@@ -93,8 +94,9 @@ def apache_nodes(directory: Path) -> Iterator[Nodes]:
 def test_every_client_in_shifts_on_both_clusters(
     nodes: Callable[[Path], contextlib.AbstractContextManager[Nodes]], seed: int, tmp_path: Path
 ) -> None:
-    """One script for both clusters: the nodes of Apache Kafka and all eight clients at once would need more
-    than two processors, and what starves is then the machine's fault.
+    """Penstock and Apache Kafka get the same test; only half of the clients run at a time.
+
+    Three Apache Kafka nodes and all eight clients at once would overload a machine of two processors.
     """
     accounts: dict[str, Account] = {}
     with nodes(tmp_path / "nodes") as cluster:

@@ -1,4 +1,4 @@
-"""Transactions of librdkafka's producer in our cluster, whose coordinators and leaders move and die."""
+"""librdkafka's transactions in a Penstock cluster whose coordinators and leaders move and die."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ confluent_kafka = need_module("confluent_kafka")
 pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 FORGETS_S = 1.2
-"""The seconds after which librdkafka has forgotten which broker was the coordinator of a group.
+"""Seconds after which librdkafka no longer has the address of a group's coordinator in its cache.
 
-Since 2.12 it gives up a broker that metadata do not name, and waits for good if it remembers that broker as
-a coordinator (librdkafka#5511). It looks once a second for what it has not used for `metadata.max.age.ms`.
+Since 2.12 librdkafka drops a broker that is missing from the metadata. If its cache still names that broker
+as a coordinator, it waits forever (librdkafka#5511). Once a second it removes cache entries that were not
+used for `metadata.max.age.ms`.
 """
 
 
 class Librdkafka:
-    """librdkafka's producer. It reports what can be tried again to its caller."""
+    """An adapter for librdkafka's transactional producer that raises retriable errors to its caller."""
 
     def __init__(self, servers: str) -> None:
         settings = {"bootstrap.servers": servers, "log_level": 0}

@@ -1,4 +1,4 @@
-"""Bytes as other codecs for Python write them: kio and kafka-python read what we wrote and write the same."""
+"""Message codecs of kio and kafka-python: each reads the bytes Penstock wrote, and writes equal bytes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from protocol.samples import extreme, sample
 pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore:.*_text is deprecated")]
 
 Again = Callable[[bytes], bytes]
-"""Has the other codec read a message and write it again."""
+"""A function that decodes a message with the other codec and returns it encoded again."""
 
 
 def kio(name: str, version: int) -> Again | None:
-    """kio's codec of a message. Its definitions are those of Kafka 4: versions dropped then are not there."""
+    """Return kio's codec of a message, or None for versions that Kafka 4 removed, which kio lacks."""
     from kio.serial import entity_reader, entity_writer
 
     api, end = re.fullmatch("(.*?)(Request|Response|)", name).groups()
@@ -46,7 +46,7 @@ def kio(name: str, version: int) -> Again | None:
 
 
 def kafka_python(name: str, version: int) -> Again | None:
-    """kafka-python's codec of a message."""
+    """Return kafka-python's codec of a message, or None if it does not have this message and version."""
     homes = [
         importlib.import_module(f"kafka.protocol.{each}")
         for each in ("admin", "consumer", "metadata", "producer")
@@ -74,9 +74,10 @@ def messages(
 
 
 def strip(value: Any) -> Any:
-    """Leave out what the others drop: unknown tagged fields.
+    """Remove unknown tagged fields from a message, which the other codecs drop.
 
-    kafka-python also takes every ApiVersions answer that has an error code for one of version 0.
+    ApiVersions error codes are set to 0, since kafka-python decodes any ApiVersions response with an error
+    as version 0.
     """
     if isinstance(value, list):
         for each in value:
@@ -108,7 +109,9 @@ def test_the_same_bytes(peer, least):
 
 
 KIO_REFUSES = {"ValueError", "OutOfBoundValue"}
-"""Error codes that Kafka does not have, times before 1970, and durations that `timedelta` cannot hold."""
+"""Errors that kio raises for values it cannot represent.
+
+These are unknown error codes, times before 1970, and durations beyond `timedelta`."""
 
 
 @pytest.mark.parametrize("peer", [kio, kafka_python])

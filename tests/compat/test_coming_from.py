@@ -1,4 +1,4 @@
-"""The page for people who come from other clients: their side of every pair runs, no call is left out."""
+"""The migration page from other clients: the other clients' code examples run, and cover every call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = {"kafka-python": "kafka", "confluent-kafka": "confluent_kafka", "aioka
 
 @pytest.mark.parametrize("library", MODULES)
 def test_their_side_does_what_the_page_says(library: str) -> None:
-    """The blocks of one library in their order, after a record that its consumers find."""
+    """All code blocks of one library run in order, after a first record for their consumers."""
     need_module(MODULES[library])
     space: dict[str, Any] = {}
     with Broker(num_partitions=3) as broker:

@@ -25,14 +25,14 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": "5000",
     "group.consumer.session.timeout.ms": "6000",
 }
-"""Heartbeats every 200 ms, since each step of a rebalance takes one."""
+"""Broker settings with heartbeats every 200 ms, since each step of a rebalance waits for a heartbeat."""
 
 PARTITIONS = 6
 PATIENCE_S = 40.0
 
 
 class Members:
-    """Consumers of one group: what each of them has read."""
+    """The consumers of one group, and the records that each has read."""
 
     def __init__(self, servers: str, group: str = "g") -> None:
         self.servers = servers
@@ -91,7 +91,7 @@ def create(servers: str, name: str, partitions: int = PARTITIONS) -> None:
 
 
 def produce(servers: str, topic: str, count: int, partitions: int = PARTITIONS) -> set[tuple[str, int, int]]:
-    """Send records; return their topics, partitions and offsets."""
+    """Send records; return the topic, partition and offset of each."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers})
     sent: set[tuple[str, int, int]] = set()
 

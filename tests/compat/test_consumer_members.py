@@ -1,7 +1,7 @@
-"""Mixed groups by KIP-848: our consumers with other people's, on our broker, three of them, and Kafka 4.3.
+"""KIP-848 groups of Penstock's and other consumers, on one and three Penstock brokers and on Kafka 4.3.
 
-Members are processes that come, leave, stall and are killed. Every record must be processed; when all is
-quiet, the partitions must be with exactly one member each.
+Members are processes that join, leave, stall and are killed. Every record must be processed. When no member
+joins or leaves any more, each partition must be assigned to exactly one member.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.group_members import COOPERATIVE, KIP_848
-from compat.peers import real_kafka
+from compat.peers import LEAKY_CLIENTS, real_kafka
 from compat.places import PLACES, made
 from compat.test_consumer_groups import SETTINGS
 from compat.test_groups_client import PARTITIONS, Scene, scene, storm
@@ -20,7 +20,7 @@ from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, *LEAKY_CLIENTS]
 
 KAFKA = "4.3.0"
 KINDS = ("penstock", "penstock-async", "confluent")
@@ -37,7 +37,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_three_clients_share_a_topic(servers: str) -> None:
-    """They come one after the other, and go: by farewell, and by SIGKILL."""
+    """Three different clients join one after the other. Later one leaves, and one is killed."""
     with scene(servers, KIP_848) as group:
         group.produce(300)
         for kind in KINDS:
@@ -91,9 +91,10 @@ def test_a_storm(servers: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(("strategy", "other"), [("range", "confluent"), (COOPERATIVE, "penstock-async")])
 def test_a_live_group_changes_its_protocol_and_back(servers: str, strategy: str, other: str) -> None:
-    """Members of both protocols read on while one kind takes the place of the other, one by one.
+    """Classic members are replaced with KIP-848 members one by one, and back; all keep reading.
 
-    A leader that is librdkafka's keeps data in cooperative assignments: such a group stays as it is.
+    If librdkafka leads a cooperative group, its assignments contain user data, so the group keeps its
+    protocol.
     """
     with scene(servers, KIP_848) as group:
         group.produce(100)
@@ -123,9 +124,9 @@ def test_franz_go_is_a_member_like_any_other(servers: str) -> None:
 
 @pytest.mark.soak
 def test_all_clients_are_upgraded_while_they_read(servers: str) -> None:
-    """Classic members of four clients become members of the consumer protocol one by one, and go back.
+    """Classic members of four clients become members of the consumer protocol, one by one, and go back.
 
-    Each of them must read afterwards: while they are rolled the others may be faster.
+    At the end each of them must read a record, since during the changes others may read them all.
     """
     kinds = ("verifiable", "confluent", "franz", "penstock")
     with scene(servers, KIP_848) as group:
@@ -142,7 +143,7 @@ def test_all_clients_are_upgraded_while_they_read(servers: str) -> None:
 
 
 def test_java_goes_from_one_protocol_to_the_other_in_a_live_group(servers: str) -> None:
-    """Its console consumer does not say what it holds: who has read is counted."""
+    """Java's console consumer changes protocol. It prints no assignment, so the test counts its records."""
     with scene(servers, KIP_848) as group:
         group.produce(100)
         group.join("java", "range")
@@ -159,7 +160,7 @@ def test_java_goes_from_one_protocol_to_the_other_in_a_live_group(servers: str) 
 
 
 def roll(group: Scene, kinds: list[tuple[str, str]]) -> None:
-    """Restart the members one by one as others; records are written all the while."""
+    """Replace the members one by one with members of other kinds, and write records meanwhile."""
     for old, (kind, strategy) in zip(list(group.members), kinds, strict=True):
         group.end(old)
         group.produce(50)
@@ -169,7 +170,7 @@ def roll(group: Scene, kinds: list[tuple[str, str]]) -> None:
 
 
 def test_what_a_member_sees_is_the_same_everywhere(servers: str) -> None:
-    """Callbacks, epochs, offsets and errors of one group after the other: Kafka 4.3 is the judge."""
+    """Callbacks, epochs, offsets and errors are equal at each broker, and Kafka 4.3 is the reference."""
     topic = "seen"
     options = {"group.protocol": "consumer", "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     with Admin(servers) as admin:
@@ -220,6 +221,6 @@ def test_what_a_member_sees_is_the_same_everywhere(servers: str) -> None:
 
 
 def admin_commit(servers: str, group: str, topic: str) -> None:
-    """Commit without being a member."""
+    """Commit an offset for a group without being a member of it."""
     with Admin(servers) as admin:
         admin.alter_group_offsets(group, {TopicPartition(topic, 0): 1})

@@ -1,6 +1,6 @@
-"""The same requests to our broker and to Apache Kafka get the same answers, field by field.
+"""Penstock's broker and Apache Kafka give the same answers to the same requests, field by field.
 
-What differs nevertheless stands, with a reason, in `docs/reference/differences.md`.
+Every difference that is allowed has a row, with a reason, in `docs/reference/differences.md`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "differe
 
 
 class Rule(NamedTuple):
-    """A row of the document: where answers may differ, and how. Patterns match whole names and values."""
+    """A row of differences.md: an answer's field that may differ, and its values.
+
+    Patterns match whole names and values."""
 
     api: str
     versions: range
@@ -58,13 +60,13 @@ class Rule(NamedTuple):
 
 
 def patterns(cell: str) -> list[str]:
-    """Regular expressions for what stands in backticks. ``*`` stands for anything."""
+    """Return a regular expression for each text in backticks in a table cell. ``*`` matches anything."""
     return [re.escape(each).replace(r"\*", ".*") for each in re.findall(r"`([^`]+)`", cell)]
 
 
 @cache
 def rules() -> list[Rule]:
-    """The tables of the document."""
+    """Return all rows of the tables in differences.md."""
     found = []
     for line in DOCUMENT.read_text().splitlines():
         if line.startswith("| `"):
@@ -78,12 +80,12 @@ def rules() -> list[Rule]:
 
 
 def unexplained(found: Iterable[Mismatch], release: str) -> list[Mismatch]:
-    """Those differences from a release that no row of the document covers."""
+    """Return the differences from a Kafka release that no row of differences.md allows."""
     return [each for each in found if not any(rule.covers(each, release) for rule in rules())]
 
 
 def shown(differences: list[Mismatch], answers: int) -> str:
-    """What a report says of differences among so many answers."""
+    """Return the text of a failure report: the differences found among `answers` answers."""
     rows = "\n".join(map(str, differences[:60]))
     return f"{len(differences)} fields of {answers} answers differ:\n{rows}\n"
 
@@ -92,7 +94,7 @@ def shown(differences: list[Mismatch], answers: int) -> str:
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, str]]:
-    """A release, and the servers of a broker of ours that behaves as it, and of a real one."""
+    """Yield a Kafka release, a Penstock broker that emulates the release, and a real broker of it."""
     release = request.param
     settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
     settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = "200"
@@ -116,7 +118,7 @@ def offered(servers: str) -> dict[str, tuple[int, int]]:
 
 
 def common(ours: str, theirs: str) -> dict[str, tuple[int, int]]:
-    """Versions that both offer."""
+    """Return the range of versions that both brokers offer, for each API."""
     mine, other = offered(ours), offered(theirs)
     both = {
         api: (max(mine[api][0], other[api][0]), min(mine[api][1], other[api][1]))
@@ -136,8 +138,10 @@ def transcript(
 
 
 ATTEMPTS = 3
-"""Members' time limits run on the machine's clock: a pause of the machine can expire one in one broker only.
-A difference of the brokers comes in every attempt, one of the machine does not; later ones wait longer."""
+"""The number of attempts in which a difference must appear before it counts.
+
+Session timeouts use the machine's clock, so a pause of the machine can expire a member at one broker only.
+A real difference appears in every attempt; later attempts wait longer."""
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -1,9 +1,9 @@
-"""The same events in a cluster of ours and in three nodes of Apache Kafka: clients see the same of them.
+"""A cluster of Penstock and one of Apache Kafka give clients the same answers after the same events.
 
-Brokers die and come back, leaders are elected, replicas and coordinators move; after each event every broker
-that lives is asked the same in all versions, and answers are compared field by field: errors, leaders, hints,
-epochs, replicas in sync and offline, offsets, preferred replicas. What differs nevertheless stands, with a
-reason, in `docs/reference/differences.md`.
+Brokers die and come back, leaders are elected, replicas and coordinators move. After each event every live
+broker gets the same requests in all versions, and the answers are compared field by field: errors, leaders,
+leader hints, epochs, in-sync and offline replicas, offsets, preferred replicas. Every difference that is
+allowed has a row, with a reason, in `docs/reference/differences.md`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTINGS = {
 
 
 class Pair(NamedTuple):
-    """Both clusters, and the versions that both offer."""
+    """The cluster of Penstock, the cluster of Apache Kafka, and the versions that both offer."""
 
     ours: KafkaCluster
     theirs: ApacheCluster

@@ -1,6 +1,6 @@
-"""Every API, denied and allowed: our broker and Apache Kafka 4.3, secured alike, give the same answers.
+"""Every API gives the same answers, allowed or denied, at Penstock and Apache Kafka 4.3 secured alike.
 
-What differs nevertheless stands, with a reason, in `docs/reference/differences.md`.
+Every difference that is allowed has a row, with a reason, in `docs/reference/differences.md`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ PACKAGE = "org.apache.kafka.common.security"
 
 
 def settings(ports: list[int]) -> dict[str, object]:
-    """Settings of either broker. The first port is without SASL, for the broker itself and its start."""
+    """Return settings that both brokers use.
+
+    The first port has no SASL: the broker itself and its startup use it."""
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
     listeners = f"PLAINTEXT://127.0.0.1:{ports[0]},SASL_PLAINTEXT://127.0.0.1:{ports[1]}"
     listeners += f",AGAIN://127.0.0.1:{ports[2]}"
@@ -75,7 +77,7 @@ def settings(ports: list[int]) -> dict[str, object]:
 
 
 class Pair(NamedTuple):
-    """Two brokers: their ports with SASL, those where sessions end, and the versions that both offer."""
+    """A Penstock and an Apache Kafka broker: ports with SASL, ports with short sessions, and versions."""
 
     ours: int
     theirs: int
@@ -83,7 +85,7 @@ class Pair(NamedTuple):
     theirs_again: int
     ranges: dict[str, tuple[int, int]]
     directory: Path
-    """Where Apache Kafka has its data."""
+    """The data directory of Apache Kafka."""
     stop_theirs: Callable[[], None]
 
 
@@ -128,7 +130,9 @@ def transcripts(pair: Pair, script: Script) -> tuple[list[Exchange], list[Exchan
 
 
 def check(pair: Pair, script: Script, attempts: int = 1) -> None:
-    """With several attempts a difference is one if it is there each time."""
+    """Compare both brokers' answers to a script.
+
+    With several attempts, the test fails only if the answers differ in every attempt."""
     report = ""
     for _ in range(attempts):
         mine, other = transcripts(pair, script)
@@ -142,13 +146,18 @@ def check(pair: Pair, script: Script, attempts: int = 1) -> None:
 
 @pytest.fixture(scope="module")
 def entered(pair: Pair) -> Pair:
-    """Both, after the comparison without entries; from here on what is not allowed is denied."""
+    """Provide both brokers after the comparison without ACLs.
+
+    Afterwards every resource type has an ACL, so that users need one."""
     check(pair, everyone)
     return pair
 
 
 def test_without_entries_everything_is_open(entered: Pair) -> None:
-    """`allow.everyone.if.no.acl.found`; the fixture compares, since it can be done only once."""
+    """The fixture `entered` compares the brokers before any ACL exists.
+
+    The brokers have `allow.everyone.if.no.acl.found`. The comparison is in the fixture since it can run
+    only once."""
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -157,14 +166,16 @@ def test_same_answers(entered: Pair, script: str) -> None:
 
 
 def test_sessions_that_end(entered: Pair) -> None:
-    """Sessions of a second end by the machine's clock: while it pauses, those of one broker only may end."""
+    """Sessions of 1.5 s expire by the machine's clock, so a pause may end those of one broker only.
+
+    The test therefore has three attempts."""
     again_at = entered._replace(ours=entered.ours_again, theirs=entered.theirs_again)
     check(again_at, again, attempts=3)
 
 
 @pytest.fixture(scope="module")
 def prepared(entered: Pair) -> Pair:
-    """Both, after every user has topics, groups, transactional ids and entries."""
+    """Provide both brokers after creating topics, groups, transactional ids and ACLs for every user."""
     transcripts(entered, prepare)
     return entered
 
@@ -181,7 +192,7 @@ def test_every_api_in_a_middle_version_too(prepared: Pair, user: str) -> None:
 
 
 def test_at_last_its_directory_is_taken_over(entered: Pair) -> None:
-    """Entries of access control, users and tokens of Apache Kafka are those of our broker then."""
+    """Penstock, started on Apache Kafka's data directory, has its ACLs, users and delegation tokens."""
     made: dict[str, Any] = {}
 
     def remember(t: SecuredTalk) -> None:

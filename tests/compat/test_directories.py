@@ -1,4 +1,4 @@
-"""The directory of a real broker that was killed: `read_log` reads it, and our broker goes on with it."""
+"""Data directories of a killed Apache Kafka: `read_log` reads them, and Penstock's broker starts on them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.compat
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COUNT = 500
-"""Records in each codec."""
+"""The number of records per codec."""
 
 
 def fill(servers: str) -> None:
-    """Two partitions of several segments each, in every codec, by an idempotent producer."""
+    """Write two partitions of several segments each, in every codec, with an idempotent producer."""
     admin = AdminClient({"bootstrap.servers": servers})
     topic = NewTopic("flights", 2, 1, config={"segment.bytes": "1048576", "index.interval.bytes": "500"})
     admin.create_topics([topic])["flights"].result(180)

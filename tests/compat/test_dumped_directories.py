@@ -1,4 +1,4 @@
-"""kafka-dump-log over whole directories: what it says of every file is what our own readers say of it."""
+"""Penstock's readers find in every file of a data directory what kafka-dump-log prints about it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def fill_more(servers: str) -> None:
-    """Several segments in every codec, times that the broker gives, a group's members, and its offsets."""
+    """Write segments in every codec, a topic with LogAppendTime, and a group's members and offsets."""
     with Admin(servers) as admin:
         admin.create_topic("codecs", 2, config={"segment.bytes": "1048576", "index.interval.bytes": "500"})
         admin.create_topic("timed", 1, config={"message.timestamp.type": "LogAppendTime"})
@@ -86,7 +86,7 @@ def apache_kafka(directory: Path) -> AbstractContextManager[str]:
 @pytest.mark.soak
 @pytest.mark.parametrize("writer", [ours, apache_kafka])
 def test_every_file(writer: Callable[[Path], AbstractContextManager[str]], tmp_path: Path) -> None:
-    """Records, batches, indexes, aborted transactions, producers, groups, transactions and metadata."""
+    """kafka-dump-log and Penstock agree on logs, indexes, snapshots and the records of internal topics."""
     with writer(tmp_path) as servers:
         fill(servers, "x")
         fill_more(servers)
@@ -103,14 +103,14 @@ def test_every_file(writer: Callable[[Path], AbstractContextManager[str]], tmp_p
 
 
 def filled(directory: Path, settings: dict[str, str] | None = None) -> Path:
-    """A directory of ours with a bit of everything; its metadata."""
+    """Make a Penstock data directory with data of every kind; return its metadata log's directory."""
     with Broker(data_dir=directory, config={**SETTINGS, **FEW, **(settings or {})}) as broker:
         fill(broker.bootstrap_servers, "x")
     return directory / "__cluster_metadata-0"
 
 
 def test_metadata_and_a_partition(tmp_path: Path) -> None:
-    """The metadata log and a snapshot record by record; of a log with transactions, what stands beside it."""
+    """Penstock's metadata log, a snapshot, and all files of a partition with transactions are compared."""
     metadata = filled(tmp_path / "data")
     set_level(str(metadata.parent), "3.9")
     log = metadata.parent / "transactions-x-0" / f"{0:020d}.log"
@@ -136,9 +136,10 @@ SHELL = "org.apache.kafka.shell.MetadataShell"
 
 @pytest.mark.soak
 def test_kafka_metadata_shell(tmp_path: Path) -> None:
-    """A snapshot, and a log: topics, settings, features, users, rules and quotas are in the tree.
+    """The shell shows topics, settings, features, users, ACLs and quotas of Penstock's log and snapshot.
 
-    3.9 is the last release whose shell is among the artefacts; it reads a level that it has.
+    3.9 is the last release that publishes its shell to Maven, so the directory has a metadata level of
+    3.9.
     """
     metadata = filled(tmp_path / "data", {"penstock.metadata.version": "3.9"})
     set_level(str(metadata.parent), "3.9")

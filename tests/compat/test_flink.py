@@ -1,7 +1,7 @@
-"""Apache Flink's exactly-once sink and source, in our cluster of three: a job that fails and is restarted.
+"""Apache Flink's exactly-once source and sink in a Penstock cluster, with a job that fails and restarts.
 
-Flink commits a transaction in another producer than the one that wrote it: that one is given the producer id
-and epoch of a checkpoint, behind the client's back.
+Flink commits a transaction with another producer than the one that wrote it. It sets that producer's private
+producer id and epoch to the values in a checkpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 ROWS, PARTITIONS = 6_000, 4
 OPENED = tuple(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("util", "lang", "time", "net"))
-"""Packages of Java that Flink looks into."""
+"""JVM options that open Java packages whose private fields Flink accesses."""
 
 
 @pytest.mark.parametrize("release", [pytest.param("1.20", marks=pytest.mark.again), "2.1"])

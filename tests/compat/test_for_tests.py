@@ -1,4 +1,4 @@
-"""The Node program of docs/how-to/testing.md that starts a broker for a test, run as it stands there."""
+"""The Node program in docs/how-to/testing.md that starts a broker for a test runs as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polars: its frames become records, and scans become its frames."""
+"""Polars data frames can be written as records, and scans of topics can be read as Polars frames."""
 
 from __future__ import annotations
 

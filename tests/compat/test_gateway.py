@@ -1,4 +1,4 @@
-"""Strangers' clients through a gateway, in front of three nodes of Apache Kafka 4.3, whose leaders die."""
+"""Third-party clients through a gateway to three Apache Kafka 4.3 nodes whose leaders are killed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from compat.kafka_cluster import KafkaCluster
-from compat.peers import java, maven_classpath
+from compat.peers import LEAKY_CLIENTS, java, maven_classpath
 from penstock.client import Admin, Consumer, Producer
 from penstock.gateway import Gateway
 
 kafka = pytest.importorskip("kafka")
 confluent = pytest.importorskip("confluent_kafka")
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(900), *LEAKY_CLIENTS]
 
 PATIENCE_S = 120.0
 
 OLD = [(0, 8, 2), (0, 9), (0, 10, 0), (0, 10, 1), (0, 11), (1, 0), (2, 5)]
-"""Releases that kafka-python takes the cluster for, so that it asks as its versions of the time did."""
+"""Values of kafka-python's `api_version`, with which it sends the request versions of that release."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def new_topic(cluster: KafkaCluster, name: str) -> str:
 
 
 def consumed(gateway: Gateway, topic: str, count: int, **options: Any) -> list[int]:
-    """What a consumer of kafka-python reads, in the order in which it comes."""
+    """Return the values that a kafka-python consumer reads, in the order in which they arrive."""
     consumer = kafka.KafkaConsumer(
         topic,
         bootstrap_servers=gateway.bootstrap_servers,
@@ -101,7 +101,9 @@ def words_read(done: subprocess.CompletedProcess[str]) -> list[str]:
 def test_console_tools_of_old_releases(
     cluster: KafkaCluster, gateway: Gateway, release: str, codec: str
 ) -> None:
-    """The tools that came with Kafka in 2015 to 2017; the consumer of 0.8 that needs no ZooKeeper."""
+    """The console tools of releases from 2015 to 2017 write and read.
+
+    For 0.8 the test uses the consumer that works without ZooKeeper."""
     topic = new_topic(cluster, f"tools-{release}-{codec}")
     classpath = maven_classpath(f"kafka-{release}")
     servers = gateway.bootstrap_servers

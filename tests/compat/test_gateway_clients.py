@@ -1,4 +1,4 @@
-"""The laws of other people's clients at a broker hold through a gateway in front of three brokers."""
+"""Tests of third-party clients at a broker, run again through a gateway to three brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.gateway import Gateway
 pytestmark = [*test_broker_clients.pytestmark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 OWN_BROKER = ("test_kill_9_under_an_idempotent_producer_loses_and_repeats_nothing",)
-"""Laws that start a broker of their own."""
+"""Tests that are left out because they start a broker of their own."""
 
 for module in (test_broker_clients, test_programs):
     globals().update(
@@ -28,7 +28,7 @@ for module in (test_broker_clients, test_programs):
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """Where the programs of other languages go."""
+    """Provide the address of a gateway, for the test programs in other languages."""
     with (
         made(THREE, None, test_programs.SETTINGS) as cluster,
         Gateway(to=cluster.bootstrap_servers) as gateway,
@@ -38,6 +38,6 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture
 def broker() -> Iterator[SimpleNamespace]:
-    """What the laws of brokers ask for an address: a new one for each of them."""
+    """Provide a gateway's address, with a new broker behind it, to each test that expects a broker."""
     with made(ONE, None, num_partitions=2) as broker, Gateway(to=broker.bootstrap_servers) as gateway:
         yield SimpleNamespace(bootstrap_servers=gateway.bootstrap_servers)

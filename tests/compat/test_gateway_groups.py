@@ -1,7 +1,7 @@
-"""Transactions and groups of every protocol through a gateway: the laws that hold at brokers hold there.
+"""Tests of transactions and of groups of every protocol, run again through a gateway.
 
-Behind the gateway are three brokers of ours. In front are librdkafka, Java's clients, aiokafka, kafka-python
-and ours, with transactions, classic groups, groups of KIP-848 and share groups.
+Behind the gateway are three Penstock brokers. The clients are librdkafka, Java's, aiokafka, kafka-python and
+Penstock's. They use transactions, classic groups, KIP-848 groups and share groups.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OWN_BROKER = (
     "test_what_is_committed_is_read_by_all",
     "test_alone_it_reads_commits_and_goes_on_where_it_was",
 )
-"""Laws that need a broker of their own."""
+"""Tests that are left out because they start or kill a broker of their own."""
 
 for module in (
     test_consumer_groups,
@@ -54,7 +54,7 @@ for module in (
 
 @pytest.fixture
 def servers() -> Iterator[str]:
-    """What laws of newer groups ask for: a new cluster for each of them."""
+    """Provide a gateway's address, with a new cluster behind it, to each test of KIP-848 or share groups."""
     with (
         made(THREE, config=SETTINGS, num_partitions=1) as cluster,
         Gateway(to=cluster.bootstrap_servers) as gateway,
@@ -70,7 +70,7 @@ def admin(servers: str) -> Iterator[Admin]:
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
-    """What laws of classic groups and transactions ask for an address: a new one for each of them."""
+    """Provide a gateway's address, with a new cluster, to each test of classic groups or transactions."""
     partitions = test_groups_broker.PARTITIONS if "groups_broker" in request.function.__module__ else 1
     with (
         made(THREE, None, num_partitions=partitions) as cluster,

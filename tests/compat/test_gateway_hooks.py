@@ -1,7 +1,8 @@
-"""The laws of hooks, and of faults by name, with three nodes of Apache Kafka 4.3 behind the gateway.
+"""Tests of the gateway's hooks and named faults, run again with three Apache Kafka 4.3 nodes behind it.
 
-These are masks, events that are checked, the header with an address, topics renamed, tenants, transactions
-and old clients through hooks; and requests that fail, are lost, hang up, are damaged or change places.
+The hooks mask values, check events, add a header with the client's address, rename topics, and separate
+tenants; transactions and old clients pass through them. The faults make requests fail, get lost, be damaged
+or be reordered, and close connections.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespac
 
 @pytest.fixture(autouse=True)
 def laws_find_the_cluster(cluster: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Laws that make a broker of their own get Apache Kafka: one node, whose topics are theirs alone."""
+    """Give tests that start their own broker one Apache Kafka node instead. Delete its topics afterwards."""
 
     @contextmanager
     def given(**_: object) -> Iterator[SimpleNamespace]:
@@ -73,7 +74,7 @@ def laws_find_the_cluster(cluster: SimpleNamespace, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def topic(cluster: SimpleNamespace, request: pytest.FixtureRequest) -> str:
-    """A topic with one partition."""
+    """Create a topic with one partition, named after the test; return its name."""
     name = request.node.name.replace("[", "-").replace("]", "")
     with Admin(bootstrap_servers=cluster.bootstrap_servers) as admin:
         admin.create_topic(name, partitions=1, replication_factor=3)
@@ -81,7 +82,7 @@ def topic(cluster: SimpleNamespace, request: pytest.FixtureRequest) -> str:
 
 
 class Application:
-    """librdkafka as an idempotent producer, and what became of its records."""
+    """An application on librdkafka's idempotent producer that collects the outcome of each record."""
 
     def __init__(self, gateway: Gateway, **settings: Any) -> None:  # noqa: F811
         options = {

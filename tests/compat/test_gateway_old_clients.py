@@ -1,7 +1,7 @@
-"""Old clients of strangers through a gateway, in front of three nodes of Apache Kafka 4.3, whose leaders die.
+"""Old third-party clients through a gateway to three Apache Kafka 4.3 nodes whose leaders are killed.
 
-Each client writes numbers, and another program of the same client reads them while two leaders die. Whatever
-was acknowledged is read, and in each partition the numbers come in the order in which they were written.
+Each client writes numbers, and a second process of the same client reads them while two leaders die. All
+acknowledged numbers are read, and in each partition they arrive in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTITIONS = 3
 PATIENCE_S = 240.0
 
 BETWEEN_DEATHS = 30
-"""What is written before and after each death."""
+"""The number of records that must be written before a node is killed or started again."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 
 
 class Running:
-    """A program, and the words of the lines that it prints."""
+    """A running client program, with the lines that it has printed, split into words."""
 
     def __init__(self, command: list[str], path: Path, stdin: int = subprocess.DEVNULL) -> None:
         self.lines: list[list[str]] = []
@@ -86,7 +86,7 @@ class Running:
 
     @property
     def told(self) -> str:
-        """The end of what it has written of errors."""
+        """The last 2,000 characters of the program's standard error."""
         return self.errors.read_text(errors="replace")[-2000:]
 
 
@@ -97,13 +97,13 @@ def topic_of(cluster: KafkaCluster, name: str, partitions: int = PARTITIONS) -> 
 
 
 def wait(holds: Callable[[], object], what: str, *running: Running) -> None:
-    """Wait for a condition; fail where a program that it needs has ended."""
+    """Wait until a condition holds; fail if a program that the condition needs has ended."""
     until(lambda: holds() or any(each.has_ended for each in running), what, PATIENCE_S)
     assert holds(), f"waited in vain, since a program has ended: {what}"
 
 
 def leaders_die(cluster: KafkaCluster, gateway: Gateway, count: Callable[[], int], *running: Running) -> None:
-    """Kill two nodes, one after the other has come back, each in the middle of what is written."""
+    """Kill two nodes in turn while a client writes; start the first again before killing the second."""
     for node in (0, 1):
         for act in (cluster.kill, cluster.start):
             before = count()
@@ -113,7 +113,7 @@ def leaders_die(cluster: KafkaCluster, gateway: Gateway, count: Callable[[], int
 
 
 def check_order(places: list[tuple[int, int]]) -> None:
-    """Of each partition the first reading of each number comes in the order of numbers."""
+    """Assert that numbers in a partition arrive in ascending order, ignoring repeated deliveries."""
     for partition in {place for place, _ in places}:
         firsts = list(dict.fromkeys(number for place, number in places if place == partition))
         assert firsts == sorted(firsts)
@@ -141,7 +141,9 @@ CLIENTS: dict[str, tuple[Callable[[], list[str]], tuple[str, ...], tuple[str, ..
     "librdkafka-0.8.2": (librdkafka, ("0.8.2.2",), ("0.8.2.2", "")),
     "librdkafka-0.9": (librdkafka, ("0.9.0.1",), ("0.9.0.1", "group")),
 }
-"""What runs each client, and what its writer and its reader are given behind the servers and the topic."""
+"""For each client: a function that returns its command, and arguments of its writer and its reader.
+
+The arguments follow the servers and the topic."""
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -181,7 +183,7 @@ def test_what_old_clients_write_is_read_while_leaders_die(
 def test_clients_of_0_7_write_and_read_while_leaders_die(
     cluster: KafkaCluster, tmp_path: Path, client: str
 ) -> None:
-    """Nothing is acknowledged in 0.7, and nothing repeated: what arrives has its order, each once."""
+    """Kafka 0.7 has no acknowledgements or retries: records that arrive are in order, each once."""
     libraries = python2_libraries()
     topic = topic_of(cluster, f"of-{client}", 1)
     command = java_command(
@@ -210,7 +212,9 @@ def test_clients_of_0_7_write_and_read_while_leaders_die(
 
 
 def python2_libraries() -> Path:
-    """The directory of the clients for Python 2: this Python installs them, and cannot run them."""
+    """Return the directory with the Python 2 client libraries, which Jython runs.
+
+    The current Python installs them there, but cannot import them."""
     requirements = HERE / "python2" / "requirements.txt"
     target = CACHE / "python2"
     if not (target / ".installed").exists():
@@ -224,7 +228,7 @@ def python2_libraries() -> Path:
 def test_console_tools_write_and_read_while_leaders_die(
     cluster: KafkaCluster, tmp_path: Path, release: str
 ) -> None:
-    """The tools do not say what is acknowledged: when the producer has ended in order, all is there."""
+    """The producer tool prints no acknowledgements: all records must be stored after it exits normally."""
     topic = topic_of(cluster, f"console-{release}")
     classpath = maven_classpath(f"kafka-{release}")
     with ExitStack() as stack:

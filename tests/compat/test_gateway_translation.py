@@ -1,4 +1,4 @@
-"""The laws of translated requests, with Apache Kafka 4.3 behind the translation."""
+"""Tests of the gateway's translation of old requests, run again with Apache Kafka 4.3 behind it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for module in (test_seed_bytes, test_translated_records):
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """A broker whose coordinators have found their topics."""
+    """Return the port of an Apache Kafka broker whose coordinators are ready."""
     port = int(shared_kafka("4.3").rpartition(":")[2])
     deadline = time.monotonic() + PATIENCE_S
     with WireClient(port, timeout_s=60) as client:
@@ -127,7 +127,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.8.2"])
 def test_answers_are_those_of_the_time_to_the_byte(old: OldClient, new: WireClient, release: str) -> None:
-    """The same bytes to a broker of the time, and through the translation to one of today."""
+    """An old broker and a current one behind the translation give the same bytes for the same requests."""
     name = f"beside-{release}"
     await_leaders(new, name)
     different = []
@@ -150,7 +150,7 @@ def test_answers_are_those_of_the_time_to_the_byte(old: OldClient, new: WireClie
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[tuple[WireClient, dict[int, tuple[int, int]]]]:
-    """A connection to Kafka 3.9, and those of its versions that 4.3 has, too."""
+    """Yield a connection to Kafka 3.9, and the API versions of 3.9 that 4.3 still has."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -206,7 +206,7 @@ def test_dropped_versions_are_answered_as_by_3_9(
 
 
 def comparable(answer: Any) -> Any:
-    """An answer without what says nothing: order, fillers, and a flag that Kafka 3.9 never sets."""
+    """Return an answer without the order, padding and flags that may differ between the brokers."""
     if isinstance(answer, FetchResponse):
         return [
             (each.partition_index, each.error_code, each.high_watermark, list(whole(each.records)))
@@ -222,6 +222,8 @@ def comparable(answer: Any) -> Any:
 
 
 def whole(records: Any) -> Iterator[bytes]:
-    """The messages, without one that is cut: where conversion left room, brokers filled it up."""
+    """Yield the complete batches of a Fetch response, without a truncated one at its end.
+
+    Brokers that convert records to an older format fill the remaining space with part of a message."""
     for start, end, _ in split_batches(records):
         yield bytes(records[start:end])

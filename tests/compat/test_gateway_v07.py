@@ -1,4 +1,4 @@
-"""Clients of Kafka 0.7 through a gateway, in front of Apache Kafka, of today and of 2017."""
+"""Kafka 0.7 clients through a gateway to Apache Kafka, in a current release and in one of 2017."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other people's consumers in groups on our broker: alone, mixed in one group, over restarts and kills."""
+"""Third-party consumers in groups on Penstock's broker, also mixed in one group, over broker restarts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from compat.peers import PATIENCE_S, free_ports, need_module, until
+from compat.peers import LEAKY_CLIENTS, PATIENCE_S, free_ports, need_module, until
 from compat.places import PLACES, made
 from penstock import Broker, Cluster
 
@@ -36,9 +36,8 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 PARTITIONS = 6
@@ -55,7 +54,9 @@ Place = tuple[int, int]
 
 
 class Consumer(threading.Thread):
-    """Somebody's consumer on a thread: what it has, what it has seen. It commits by itself."""
+    """A third-party consumer on a thread, with its assignment and the positions it has read.
+
+    It commits automatically."""
 
     made: ClassVar[list[Consumer]] = []
 
@@ -81,7 +82,7 @@ class Consumer(threading.Thread):
 
     @classmethod
     def end_all(cls) -> None:
-        """What a failed test leaves would trouble every later test with the sockets it loses."""
+        """Stop the consumers that a failed test has left, since their sockets would disturb later tests."""
         for consumer in cls.made:
             consumer.stopping.set()
         for consumer in cls.made:
@@ -178,7 +179,7 @@ def write(servers: str, first: int, count: int) -> None:
 
 
 def share(consumers: list[Any]) -> Callable[[], bool]:
-    """Whether these consumers have all partitions among them, and each has some."""
+    """Return a condition that holds when these consumers have all partitions, each at least one."""
 
     def is_shared() -> bool:
         parts = [set(consumer.assigned) for consumer in consumers]
@@ -282,7 +283,7 @@ def test_a_member_that_dies_is_replaced_after_its_session(broker: Broker) -> Non
 
 
 def test_members_stay_members_while_the_broker_is_killed_and_comes_back(tmp_path: Path) -> None:
-    """kill -9: generations go on, nobody has to join again, no committed offset is lost."""
+    """After SIGKILL the group keeps its generation and committed offsets, and no member joins again."""
 
     [port] = free_ports(1)
 

@@ -1,7 +1,7 @@
-"""Mixed groups: our consumers with other people's in one group, on our broker and on Apache Kafka.
+"""Penstock's and third-party consumers together in one group, on Penstock's broker and Apache Kafka.
 
-Members are processes that come, leave, stall and are killed at random. Every record must be processed; when
-all is quiet, the partitions must be with exactly one member each.
+Members are processes that join, leave, stall and are killed at random. Every record must be processed. When
+no member joins or leaves any more, each partition must be assigned to exactly one member.
 """
 
 from __future__ import annotations
@@ -22,11 +22,20 @@ from typing import Any
 import pytest
 
 from compat.group_members import COOPERATIVE, KIP_848
-from compat.peers import HERE, PATIENCE_S, go_program, java_command, maven_classpath, real_kafka, shared_kafka
+from compat.peers import (
+    HERE,
+    LEAKY_CLIENTS,
+    PATIENCE_S,
+    go_program,
+    java_command,
+    maven_classpath,
+    real_kafka,
+    shared_kafka,
+)
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import KafkaError
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, *LEAKY_CLIENTS]
 
 PARTITIONS = 6
 PYTHON_KINDS = ("penstock", "penstock-async", "confluent", "kafka-python", "aiokafka")
@@ -38,7 +47,7 @@ numbers = itertools.count(os.getpid())
 
 
 class Member:
-    """A process in a group, and what it has said so far."""
+    """A group member in a process of its own, with the records and assignments that it has printed."""
 
     def __init__(
         self, kind: str, servers: str, group: str, topic: str, strategy: str = "range", release: str = ""
@@ -85,7 +94,7 @@ class Member:
                 self.told.append((word, places))
 
     def _hear_verifiable(self, said: dict[str, Any]) -> None:
-        """What VerifiableConsumer says."""
+        """Process an event that Kafka's VerifiableConsumer printed: records read, or a changed assignment."""
         if said["name"] == "record_data":
             self.read.append(said["value"])
         elif said["name"] in ("partitions_assigned", "partitions_revoked"):
@@ -95,7 +104,7 @@ class Member:
             self.told.append(("+" if is_more else "-", places))
 
     def stall(self, seconds: float) -> None:
-        """Stop the process for a while."""
+        """Pause the process with SIGSTOP, and set the time at which it is to continue."""
         self.stalled_until = time.monotonic() + seconds
         self.process.send_signal(signal.SIGSTOP)
 
@@ -108,7 +117,7 @@ class Member:
         self.errors.extend(self.process.stderr)
 
     def end(self, how: int = signal.SIGTERM) -> None:
-        """Stop the process, and hear all it has said."""
+        """Stop the process with a signal, and read the rest of its output."""
         self.process.send_signal(how)
         try:
             self.process.wait(60)
@@ -123,7 +132,7 @@ class Member:
 
 
 def java_consumer(kind: str, servers: str, group: str, topic: str, strategy: str) -> list[str]:
-    """Kafka's console consumer, or the one that its system tests use."""
+    """Return the command line of Kafka's console consumer or VerifiableConsumer."""
     classes = {"range": "RangeAssignor", COOPERATIVE: "CooperativeStickyAssignor", KIP_848: ""}
     assignor = f"org.apache.kafka.clients.consumer.{classes[strategy]}"
     words = ["--bootstrap-server", servers, "--topic", topic]
@@ -194,7 +203,9 @@ class Scene:
         return {str(number) for number in range(self.count)} - seen
 
     def assignments(self) -> list[tuple[int, ...]] | None:
-        """The partitions of each member as the coordinator has them; None while the group rebalances."""
+        """Return the partitions of each member as the coordinator reports them.
+
+        Returns None while the group rebalances."""
         with Admin(self.servers, **self.options) as admin:
             try:
                 (group,) = admin.describe_groups([self.group])
@@ -248,7 +259,7 @@ def servers(request: pytest.FixtureRequest) -> str:
 
 
 def test_five_clients_share_a_topic(servers: str) -> None:
-    """They come one after the other, and go: by farewell, and by SIGKILL."""
+    """Five different clients join one after the other. Later one leaves, and one is killed."""
     with scene(servers) as group:
         group.produce(300)
         for kind in PYTHON_KINDS:
@@ -299,7 +310,9 @@ def test_cooperative_rebalances_stop_nothing_that_need_not_stop(servers: str, ot
 
 
 def storm(group: Scene, seconds: float, seed: int, kinds: tuple[str, ...]) -> None:
-    """Members come and go at random while records are written; then everything must have been read."""
+    """Let members join, leave, stall and die at random while records are written.
+
+    At the end every record must have been read."""
     dice = random.Random(seed)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -356,7 +369,7 @@ def test_a_storm_of_minutes(servers: str, strategy: str, seed: int) -> None:
 
 @pytest.mark.parametrize("release", ["2.8.2", "0.9.0.1"])
 def test_groups_of_older_brokers(release: str) -> None:
-    """JoinGroup v0 of 0.9 has one timeout for everything, and no member ids to begin with."""
+    """Kafka 0.9's JoinGroup v0 has one timeout, the session's, and assigns member ids in its response."""
     options: dict[str, Any] = {"group_id": "old", "auto_offset_reset": "earliest"}
     with real_kafka(release, {"auto.create.topics.enable": "true", "num.partitions": 2}) as servers:
         with Producer(servers, allow_auto_create_topics=True) as producer:

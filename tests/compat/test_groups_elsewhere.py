@@ -1,4 +1,4 @@
-"""The tests of the client's groups, and its loops of every shape, once more: at Apache Kafka."""
+"""The client tests of consumer groups and poll loops, run again against Apache Kafka."""
 
 from __future__ import annotations
 

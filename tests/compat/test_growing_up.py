@@ -1,4 +1,4 @@
-"""The walk of docs/how-to/growing-up.md: from one broker of ours to three nodes of Apache Kafka."""
+"""The steps of docs/how-to/growing-up.md: from one Penstock broker to three nodes of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compat.handover import IN_TRANSACTIONS, PLAIN, Connected, Turns
-from compat.peers import answers, free_ports, java, java_command, maven_classpath, until
+from compat.peers import LEAKY_CLIENTS, answers, free_ports, java, java_command, maven_classpath, until
 from penstock import Admin
 from penstock.log.directory.identity_files import read_meta_properties
 
@@ -19,8 +19,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.soak,
     pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 VERSION = "4.3.0"
@@ -30,7 +29,7 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 class Nodes:
-    """Three nodes of Apache Kafka, of which the first has the directory that our broker has left."""
+    """Three nodes of Apache Kafka; the first has the data directory of the former Penstock broker."""
 
     def __init__(self, root: Path, first_port: int) -> None:
         self.root = root
@@ -107,7 +106,7 @@ def voters(nodes: Nodes) -> list[int]:
 
 
 def spread(nodes: Nodes) -> None:
-    """Have every partition on three nodes, by kafka-reassign-partitions."""
+    """Give every partition three replicas, with the tool kafka-reassign-partitions."""
     with Admin(nodes.servers) as admin:
         topics = admin.describe_topics(admin.list_topics(include_internal=True))
     moves = [

@@ -1,6 +1,6 @@
-"""Every public name, argument and option of three other clients exists here, or ends in what to type.
+"""Penstock has the public names, arguments and options of three other clients, or names a replacement.
 
-What they have is read from their modules, so that a new release of theirs shows what it has added.
+The names are read from the other clients' modules, so that the tests notice what a new release adds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OURS: dict[str, Any] = {
 
 
 def theirs() -> list[tuple[str, Any]]:
-    """Classes of the other clients, and what is in their place here."""
+    """Return pairs of a Penstock class name and the corresponding class of another client."""
     from aiokafka.admin import AIOKafkaAdminClient
     from confluent_kafka import aio
     from confluent_kafka.admin import AdminClient
@@ -92,7 +92,7 @@ WITHOUT_A_NAME = {"self", "args", "kwargs", "configs", "conf", "config", "f", "c
 
 
 def arguments_of(kind: type, name: str) -> set[str]:
-    """The arguments of a method: from its signature, or from what its documentation begins with."""
+    """Return a method's argument names, from its signature or the start of its docstring."""
     call = getattr(kind, name)
     text = (getattr(call, "__doc__", "") or "").strip()
     described = PARAMETERS_IN_TEXT.match(text.removeprefix(".. py:"))
@@ -108,7 +108,7 @@ def arguments_of(kind: type, name: str) -> set[str]:
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    """Our class, a method that both have, and an argument of theirs."""
+    """Yield a Penstock class, a method that it shares with another client, and an argument there."""
     for place, kind in PAIRS:
         for name in public(kind):
             ours = inspect.getattr_static(OURS[place], name, None)
@@ -176,11 +176,11 @@ FOREIGN = {
     "string_type",
     "warnings",
 }
-"""What their modules have imported themselves."""
+"""Names that the other clients' modules import from elsewhere, which are not part of their API."""
 
 
 def options() -> dict[str, set[str]]:
-    """The options of every client, by the library."""
+    """Return the names of all configuration options, keyed by client library."""
     from aiokafka.admin import AIOKafkaAdminClient
 
     python: set[str] = set()
@@ -193,7 +193,7 @@ def options() -> dict[str, set[str]]:
 
 
 def librdkafka_options() -> set[str]:
-    """What the library of confluent-kafka prints of its settings."""
+    """Return the configuration options that confluent-kafka's copy of librdkafka reports."""
     folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(folder.glob("librdkafka*"))))
     found: set[str] = set()

@@ -1,4 +1,4 @@
-"""A data directory of ours goes to Apache Kafka and comes back, and clients stay connected meanwhile."""
+"""Penstock and Apache Kafka serve one data directory in turn, while clients stay connected."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import pytest
 
 from compat.handover import IN_TRANSACTIONS, PLAIN, Connected, Turns
 from compat.handover_accounts import SETTINGS, fill, picture
-from compat.peers import until
+from compat.peers import LEAKY_CLIENTS, until
 from penstock import Admin, Producer, read_topic
 from penstock.broker.metadata.directory_levels import describe, set_level
 
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.timeout(600),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 
@@ -32,7 +31,7 @@ pytestmark = [
     ],
 )
 def test_clients_stay_connected(version: str, level: str, rounds: int, killed: bool, tmp_path: Path) -> None:
-    """Ours, Apache Kafka by a dynamic quorum, ours, and so on, on one port; stopped in order or killed."""
+    """Penstock and Apache Kafka, in a dynamic quorum, take turns on one port, stopped cleanly or killed."""
     turns = Turns(tmp_path, dynamic_quorum=True)
     setting = f"penstock.metadata.version={level}"
     with turns.ours(setting, killed=killed):
@@ -59,7 +58,9 @@ OURS = tuple(f"{name}={value}" for name, value in SETTINGS.items())
 
 
 def settled(servers: str) -> dict[str, object]:
-    """The picture once markers of ended transactions are written, which come behind the answers."""
+    """Return `picture` once the markers of all ended transactions are written.
+
+    A broker answers EndTxn before it writes the markers."""
     until(lambda: not preparing(servers), "transactions end")
     return picture(servers)
 
@@ -72,7 +73,7 @@ def preparing(servers: str) -> bool:
 def there_and_back(
     turns: Turns, version: str, rounds: int, *settings: str, kills: bool = False
 ) -> dict[str, object]:
-    """Have two brokers take turns; each shows what the one before it has, and adds to it."""
+    """Let two brokers serve a directory in turn; check that each has the former one's data, and add data."""
     before: dict[str, object] | None = None
     for number in range(rounds):
         killed = kills and number % 2 == 1
@@ -109,7 +110,7 @@ def test_five_times_there_and_back(version: str, level: str, kills: bool, tmp_pa
 
 @pytest.mark.soak
 def test_segments_that_are_too_small_for_apache_kafka_4(tmp_path: Path) -> None:
-    """They are raised with the level; without, Apache Kafka ends at its start."""
+    """Setting the level to 4.0 raises `segment.bytes`; before that, Apache Kafka does not start."""
     turns = Turns(tmp_path)
     with turns.ours(*OURS) as servers, Admin(servers) as admin:
         admin.create_topic("small", 1, config={"segment.bytes": "300"})

@@ -1,4 +1,4 @@
-"""Users, access rules and delegation tokens go along with a directory, and stay in force in both brokers."""
+"""Users, ACLs and delegation tokens of a data directory stay in force whichever broker serves it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compat.handover import Turns
-from compat.peers import free_ports, until
+from compat.peers import LEAKY_CLIENTS, free_ports, until
 from compat.test_secured_kafka import CA, STORE_PASSWORD, _store
 from penstock import Admin, Broker, Producer
 from penstock.client.cluster.client import AsyncClient
@@ -26,8 +26,7 @@ pytestmark = [
     pytest.mark.compat,
     pytest.mark.soak,
     pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -35,7 +34,7 @@ TOPICS = ("t", "u")
 
 
 class SecuredTurns:
-    """Brokers that serve one directory in turn, at a plain address and one with TLS and SCRAM."""
+    """Brokers that serve one data directory in turn, with a plaintext and a SASL_SSL (SCRAM) listener."""
 
     def __init__(self, root: Path) -> None:
         self.turns = Turns(root)
@@ -94,17 +93,19 @@ def _of_kafka(common: dict[str, object], turns: Turns) -> dict[str, object]:
 
 
 class Rights:
-    """What is to be in force: changed by `change`, and tried with every login by `check`."""
+    """The users, passwords, ACLs and tokens that must be in force.
+
+    `change` changes them, and `check` tries every login."""
 
     def __init__(self, turns: SecuredTurns) -> None:
         self._turns = turns
         self.passwords: dict[str, str] = {}
         self.refused: list[tuple[str, str]] = []
-        """Users with passwords that they had, or that are gone."""
+        """Pairs of a user and a password that must be refused: old passwords, or those of deleted users."""
         self.allowed: dict[str, set[str]] = {}
-        """The topics that a user may write to."""
+        """A dict from a user to the topics to which the user may write."""
         self.tokens: dict[str, tuple[bytes, bool]] = {}
-        """Tokens of ann: their codes, and whether they are still valid."""
+        """A dict from a delegation token id of user ann to its HMAC, and True if the token is still valid."""
 
     def change(self, tag: str) -> None:
         with Admin(self._turns.plain) as admin:
@@ -135,7 +136,7 @@ class Rights:
         self.allowed.setdefault(user, set()).add(topic)
 
     async def _change_tokens(self, expired: str | None) -> None:
-        """Make a token as ann, who alone may end hers."""
+        """Create a delegation token as ann, and expire an old one, which only its owner may do."""
         login = self._turns.login("ann", self.passwords["ann"], "SCRAM-SHA-512")
         for _ in range(100):
             try:
@@ -159,7 +160,7 @@ class Rights:
         raise AssertionError("the new password is not in force")
 
     def logins(self) -> Iterator[tuple[dict[str, Any], set[str]]]:
-        """Every login that is to succeed, with the topics that it may write to."""
+        """Yield every login that must succeed, with the topics to which it may write."""
         for user, password in self.passwords.items():
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 yield self._turns.login(user, password, mechanism), self.allowed.get(user, set())
@@ -180,7 +181,7 @@ class Rights:
                 yield self.token(name, code)
 
     def mistakes(self) -> list[str]:
-        """Logins that are refused and should not be, or the reverse, and rights that differ."""
+        """Return a text for each login that is wrongly refused or accepted, or has wrong rights."""
         found = []
         for login, topics in self.logins():
             try:
@@ -209,7 +210,7 @@ def may_write(login: dict[str, Any], topic: str) -> bool:
 
 @pytest.mark.parametrize(("version", "level"), [("4.3.0", "4.0"), ("3.9.1", "3.9")])
 def test_users_rules_and_tokens_stay_in_force(version: str, level: str, tmp_path: Path) -> None:
-    """Made here, changed there, changed here again, and so on; a client with a token stays connected."""
+    """Penstock and Apache Kafka change them in turn, and a client with a token stays connected."""
     turns = SecuredTurns(tmp_path)
     rights = Rights(turns)
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Transactions and idempotent producers across a change of brokers, in order and killed."""
+"""Transactions and idempotent producers continue when another broker takes over a data directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from compat.handover import Turns, again
-from compat.peers import until
+from compat.peers import LEAKY_CLIENTS, until
 from penstock import Admin, read_topic
 from penstock.broker.transactions.records import read_record, transaction_record
 from penstock.broker.transactions.states import NUMBERS, TransactionState
@@ -22,12 +22,11 @@ from penstock.records.format.batch_header import split_batches
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 LONG_MS = 900_000
-"""How long transactions stay open: longer than a test, and what brokers allow at most."""
+"""The transaction timeout in ms: longer than any test takes, and the maximum that brokers allow."""
 
 
 def transactional(servers: str, name: str) -> Producer:
@@ -36,7 +35,9 @@ def transactional(servers: str, name: str) -> Producer:
 
 
 class Connected:
-    """Producers of librdkafka that stay connected; each has another part of a transaction behind it."""
+    """Producers of librdkafka that stay connected during a handover.
+
+    Their transactions are in different states."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -51,7 +52,7 @@ class Connected:
         self._sent = 0
 
     def begin(self) -> None:
-        """Leave two transactions open, with records in both partitions; end a third."""
+        """Begin three transactions with records in both partitions; end one, and leave two open."""
         for name in ("to-commit", "to-abort", "whole"):
             self._open[name].begin_transaction()
             self._produce(name)
@@ -61,7 +62,7 @@ class Connected:
             admin.delete_records({("gone", 0): len(self.offsets)})
 
     def end(self) -> None:
-        """Go on with all of them: the open ones with more records, the others from where they were."""
+        """Commit one open transaction after more records, abort the other, and run a further transaction."""
         self._produce("to-commit")
         self._end("to-commit")
         again(lambda: self._open["to-abort"].abort_transaction(60))
@@ -91,7 +92,7 @@ class Connected:
         assert self._idempotent.flush(60) == 0
 
     def check(self) -> None:
-        """What was committed is there once, what was aborted is not; no offset is missing or given twice."""
+        """Assert that committed records are read once, aborted ones never, and that no offset is missing."""
         assert values(self._servers, "read_committed") == sorted(self.committed)
         assert values(self._servers, "read_uncommitted") == sorted(self.committed + self.aborted)
         assert self.offsets == list(range(len(self.offsets)))
@@ -103,7 +104,9 @@ def values(servers: str, isolation: str) -> list[bytes]:
 
 
 def all_ended(servers: str) -> bool:
-    """Whether markers are written, which come behind the answers."""
+    """Return True if the markers of all ended transactions are written.
+
+    A broker answers EndTxn before it writes the markers."""
     with Admin(servers) as admin:
         return not any(each.state.startswith("Prepare") for each in admin.list_transactions())
 
@@ -120,7 +123,9 @@ def all_ended(servers: str) -> bool:
     ],
 )
 def test_transactions_go_on(version: str, level: str, killed: bool, rounds: int, tmp_path: Path) -> None:
-    """Begun with one broker, ended with the other; idempotent producers whose records are gone, too."""
+    """A transaction begun with one broker ends with the other.
+
+    Idempotent producers continue too, even if their records were deleted."""
     turns = Turns(tmp_path)
     setting = f"penstock.metadata.version={level}"
     with turns.ours(setting, killed=killed) as servers:
@@ -139,7 +144,7 @@ def test_transactions_go_on(version: str, level: str, killed: bool, rounds: int,
 
 
 def records_of(log: DiskLog) -> Iterator[tuple[str, TransactionLogValue, int]]:
-    """Transactional id, value and version of each record of a partition of `__transaction_state`."""
+    """Yield the transactional id, value and value version of each record in a `__transaction_state` log."""
     data = log.read(log.start_offset, 1 << 30).to_bytes()
     for start, end, _ in split_batches(data):
         for row in decode_batch(data, start, end, "__transaction_state", 0):
@@ -155,9 +160,9 @@ def append(log: DiskLog, batch: bytes, now_ms: int) -> None:
 
 
 def prepare(directory: Path, transactional_id: str, state: TransactionState) -> None:
-    """Have an open transaction be as a broker leaves it that dies once it has decided about its end.
+    """Change an open transaction into the state left by a broker that dies while ending it.
 
-    The decision is stored, and one of two partitions has its marker.
+    The decision to commit or abort is stored, and only one of two partitions has its marker.
     """
     now_ms = time.time_ns() // 1_000_000
     for path in sorted(directory.glob("__transaction_state-*")):
@@ -190,7 +195,9 @@ def prepare(directory: Path, transactional_id: str, state: TransactionState) -> 
 @pytest.mark.soak
 @pytest.mark.parametrize("version", ["4.3.0", "3.9.1"])
 def test_a_decision_is_carried_out_by_the_next_broker(version: str, tmp_path: Path) -> None:
-    """Both ways. At the level of 3.9, where transactions are those before KIP-890."""
+    """Each broker completes the other's transaction.
+
+    The metadata level is that of 3.9, with transactions as before KIP-890."""
     turns = Turns(tmp_path)
     setting = "penstock.metadata.version=3.9"
     expected: list[bytes] = []

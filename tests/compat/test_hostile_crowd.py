@@ -1,4 +1,4 @@
-"""A crowd that breaks all rules, while librdkafka writes and reads: it notices nothing; memory is bounded."""
+"""Clients that violate the protocol do not disturb librdkafka, and the broker's memory stays bounded."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ pytestmark = pytest.mark.compat
 
 REQUEST_BYTES = 64 << 20
 GROWTH_BYTES_MAX = REQUEST_BYTES + (96 << 20)
-"""What the settings allow requests that arrive; as much again for those that wait; 32 MiB of spare ones."""
+"""The limit in bytes for the growth of the broker's memory.
+
+It is the sum of the limit for requests that are being received, as much again for queued requests, and 32
+MiB of spare buffers."""
 
 RATE_MIN = 50
-"""Records a second that the good client is to get through, where the machine has nothing else to do."""
+"""Records per second that the well-behaved client must write and read on an otherwise idle machine."""
 
 MISERY = "misery"
-"""The topic of the crowd. The good client has its own."""
+"""The topic that the hostile clients use; the well-behaved client uses another one."""
 
 Trick = Callable[[int, random.Random], None]
 
@@ -54,7 +57,7 @@ def wild_sizes(port: int, rng: random.Random) -> None:
 
 
 def random_bodies(port: int, rng: random.Random) -> None:
-    """Right headers of every API, and anything behind them."""
+    """Send a valid request header of a random API, followed by random bytes."""
     with connected(port) as peer:
         key = rng.choice([0, 1, 2, 8, 9, 10, 11, 12, 13, 14, 18, 22, 23, 32, 37, 60, 75])
         body = struct.pack(">hhih", key, rng.randrange(18), 1, -1) + rng.randbytes(rng.randrange(200))
@@ -100,7 +103,7 @@ def endless_waits(port: int, rng: random.Random) -> None:
 
 
 def half_open(port: int, rng: random.Random) -> None:
-    """Peers that say nothing, or stop in the middle of a word; some end in a reset."""
+    """Open connections that send nothing or an incomplete frame size; close some of them with a reset."""
     with contextlib.ExitStack() as stack:
         for _ in range(20):
             peer = stack.enter_context(connected(port))
@@ -131,7 +134,7 @@ def misbehave(trick: Trick, port: int, stopping: threading.Event) -> None:
 
 
 class GoodClient:
-    """An idempotent producer and a consumer of librdkafka; whatever they notice is kept."""
+    """A well-behaved client: librdkafka's idempotent producer and a consumer, with the errors they report."""
 
     def __init__(self, port: int) -> None:
         self.noticed: list[str] = []
@@ -151,7 +154,7 @@ class GoodClient:
         self.acknowledged.append(int(message.value()))
 
     def work(self, seconds: float) -> None:
-        """Write, and read what was written, for a while, and until that was as much as a client may want."""
+        """Write and read records for `seconds`, and longer until RATE_MIN records per second were read."""
         number, began = 0, time.monotonic()
         while (took_s := time.monotonic() - began) < seconds or len(self.read) < RATE_MIN * seconds:
             assert took_s < seconds + PATIENCE_S, f"{len(self.read)} records in {took_s:.0f} s"

@@ -1,4 +1,4 @@
-"""The test modules of docs/how-to/testing.md, run as they stand there."""
+"""The test modules printed in docs/how-to/testing.md run without changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every call of the newest Java Admin: what comes of it, by class, is what `java/admin/outcomes.txt` says.
+"""Every call of the newest Java Admin client has the outcome that `java/admin/outcomes.txt` lists.
 
-The table has a second column where Apache Kafka 4.3 differs; `make soak` runs the same against it.
+The table has a second column where Apache Kafka 4.3 differs; `make soak` runs all calls against it too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ OF_THREE_BROKERS = {
     "createPartitions": "{none=!UnknownTopicOrPartitionException, r=!InvalidReplicaAssignmentException, "
     "t=ok, u=!InvalidPartitionsException}",
 }
-"""What differs since there are brokers 2 and 3, so that topic r has three replicas. The rest is as at one."""
+"""Outcomes that differ at three brokers, where topic r has three replicas.
+
+All other calls have the outcome they have at one broker."""
 
 
 def outcomes(column: int) -> dict[str, str]:
-    """Of each call that is in the table, what comes of it on this side."""
+    """Return the expected outcome of each call in the table, for Penstock or for Apache Kafka."""
     lines = (HERE / "java" / "admin" / "outcomes.txt").read_text().splitlines()[1:]
     rows = [line.split(" | ") for line in lines]
     return {row[0]: row[min(column, len(row) - 1)] for row in rows}
@@ -39,7 +41,7 @@ def outcomes(column: int) -> dict[str, str]:
 
 @pytest.fixture(params=[*THREE_AND_AGAIN_ONE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, str]]]:
-    """Bootstrap servers, and what is expected of them."""
+    """Provide the bootstrap servers of a cluster and the outcomes expected there."""
     if request.param in PLACES:
         more = OF_THREE_BROKERS if request.param == THREE else {}
         with made(request.param, config=SETTINGS) as broker:

@@ -1,7 +1,7 @@
-"""Our assignors give what Java's give for the same members, and say it in the same bytes.
+"""Penstock's assignors give the same assignments as Java's for the same members, in the same bytes.
 
-Groups are generated, and taken through several rebalances with members that come and go: what Java
-assigned is what the members of the next question own.
+Groups are generated, and go through several rebalances in which members join and leave. The partitions
+that Java assigned are those that the members own in the next rebalance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Group = tuple[str, dict[str, int], dict[str, Subscription]]
 
 
 def groups(name: str, seed: int) -> Iterator[Group]:
-    """One group through several rebalances, as its leader sees it."""
+    """Yield one random group in each of its rebalances, as the group's leader receives it."""
     dice = random.Random(f"{name}-{seed}")
     assignor = assignor_named(name)
     topics = [f"topic-{dice.randrange(100)}" for _ in range(dice.randint(1, 5))]

@@ -1,6 +1,6 @@
-"""Kafka Connect and MirrorMaker 2, unchanged, against our broker.
+"""Kafka Connect and MirrorMaker 2, unchanged, against Penstock's broker.
 
-In `make soak` the same runs against three brokers, and against Apache Kafka.
+`make soak` also runs the tests against three Penstock brokers, and against Apache Kafka.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WORKER = {
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition; what cannot be asked yet does not hold."""
+    """Wait until a condition holds; a connection error while evaluating it counts as false."""
 
     def can_be_asked_and_holds() -> bool:
         with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture(params=[*ONE_AND_LATER_THREE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """Two places, of which each is a cluster by itself."""
+    """Provide the bootstrap servers of two separate clusters."""
     with contextlib.ExitStack() as stack:
         if request.param in PLACES:
             brokers = [stack.enter_context(made(request.param, config=SETTINGS)) for _ in range(2)]
@@ -72,7 +72,9 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Callable[[str, str, Mapping[str, object]], subprocess.Popen[bytes]]]:
-    """Run a class with a file of properties; all processes end with the test."""
+    """Provide a function that runs a Java class with a properties file.
+
+    All processes are killed when the test ends."""
     with contextlib.ExitStack() as stack:
 
         def started(main: str, name: str, settings: Mapping[str, object]) -> subprocess.Popen[bytes]:
@@ -103,7 +105,7 @@ def ask(port: int, method: str, path: str, body: object = None) -> Any:
 
 
 def runs_on(port: int, name: str) -> bool:
-    """Whether a connector and its task run on the worker with this port."""
+    """Return True if a connector and its task run on the worker with this port."""
     status = ask(port, "GET", f"/connectors/{name}/status")
     parts = [status["connector"], *status["tasks"]]
     return len(parts) == 2 and all(
@@ -112,13 +114,13 @@ def runs_on(port: int, name: str) -> bool:
 
 
 def offsets(port: int, name: str) -> list[dict[str, Any]]:
-    """Where a connector stands."""
+    """Return the offsets of a connector, from the worker's REST interface."""
     found: list[dict[str, Any]] = ask(port, "GET", f"/connectors/{name}/offsets")["offsets"]
     return found
 
 
 def forget(port: int, name: str) -> None:
-    """Stop a connector, and have its offsets forgotten: of a sink, those of its group."""
+    """Stop a connector and delete its offsets; a sink's offsets are those of its consumer group."""
     until(lambda: ask(port, "PUT", f"/connectors/{name}/stop") is None, "a stop")
     until(lambda: not ask(port, "GET", f"/connectors/{name}/status")["tasks"], "its end")
     forgotten = f"/connectors/{name}/offsets"
@@ -128,7 +130,7 @@ def forget(port: int, name: str) -> None:
 def test_a_file_through_a_topic_into_a_file(
     servers: tuple[str, str], run: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """Two workers in a group of their own protocol; one is killed, its connectors move, nothing is lost."""
+    """When one of two Connect workers is killed, its connectors move to the other, and no line is lost."""
     source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"line {n}\n" for n in range(500)))
     ports = free_ports(2)
@@ -167,7 +169,7 @@ def test_a_file_through_a_topic_into_a_file(
 
 
 def read(servers: str, topic: str) -> list[tuple[object, ...]]:
-    """All of a topic of three partitions, in order."""
+    """Return all records of a topic with three partitions, sorted by partition and offset."""
     partitions = [TopicPartition(topic, number) for number in range(3)]
     rows: list[tuple[object, ...]] = []
     with Consumer(bootstrap_servers=servers) as consumer:
@@ -183,7 +185,7 @@ def read(servers: str, topic: str) -> list[tuple[object, ...]]:
 
 
 def test_mirror_maker(servers: tuple[str, str], run: Callable[..., subprocess.Popen[bytes]]) -> None:
-    """Topics with settings, records with all they have, offsets of groups go from one broker to another."""
+    """MirrorMaker 2 copies topics with configurations, complete records, and consumer group offsets."""
     here, there = servers
     settings = {"retention.ms": "123456789", "cleanup.policy": "compact"}
     with Admin(bootstrap_servers=here) as admin:
@@ -230,13 +232,13 @@ def test_mirror_maker(servers: tuple[str, str], run: Callable[..., subprocess.Po
 
 
 def committed(admin: Admin) -> dict[TopicPartition, int]:
-    """Where the group stands on the other side."""
+    """Return the offsets that the group has committed in the target cluster."""
     found = admin.list_group_offsets("shop")
     return {partition: place.offset for partition, place in found.items()}
 
 
 def committed_lines(servers: str, topic: str) -> list[str]:
-    """What a reader of committed records gets of a topic with one partition, up to its end."""
+    """Return the values of all committed records in a topic with one partition."""
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     with Consumer(servers, settings) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
@@ -250,7 +252,7 @@ def committed_lines(servers: str, topic: str) -> list[str]:
 def test_a_source_writes_exactly_once(
     servers: tuple[str, str], run: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """KIP-618: a worker is killed in the middle of its transactions, another one goes on."""
+    """KIP-618: a worker is killed during its transactions, and another one continues its work."""
     source = tmp_path / "in.txt"
     source.touch()
     lines = [f"line {n}" for n in range(3000)]

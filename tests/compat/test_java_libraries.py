@@ -1,6 +1,6 @@
-"""The Java clients as libraries: of releases from 2017 on, and the newest with every call of its Admin.
+"""The Java client libraries: releases from 2017 on, and every Admin call of the newest release.
 
-The programs call what an application would; what came of it is a line of text for each thing.
+Java programs make the calls as an application would, and print a line of text for each outcome.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from compat.places import ONE, THREE_AND_AGAIN_ONE, made
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3", "log.retention.ms": "-1"}
-"""The records are of 2020: where time limits what is kept, they are gone after half a minute."""
+"""Broker settings without time-based retention: the records have timestamps of 2020 and would be deleted."""
 RELEASES = {
     "0.10.2.2": ("none gzip snappy lz4", "Range RoundRobin"),
     "1.1.1": ("none gzip snappy lz4", "Range RoundRobin Sticky"),
     "2.4.1": ("none gzip snappy lz4 zstd", "Range RoundRobin Sticky CooperativeSticky"),
     "3.0.2": ("none gzip snappy lz4 zstd", "Range RoundRobin Sticky CooperativeSticky"),
 }
-"""Codecs and assignors that each has."""
+"""A dict from a client release to the codecs and assignors that it has."""
 EACH = 200
 
 
 def program(classpath: str, path: str, *args: str) -> dict[str, str]:
-    """Run one of our Java programs to its end: the lines it printed, what each is about and what it says."""
+    """Run one of the Java test programs.
+
+    Returns a dict from the first field of each output line to its second field."""
     done = java(maven_classpath(classpath), HERE / "java" / path, *args, timeout_s=300, check=True)
     return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 
@@ -57,7 +59,7 @@ def expected(version: str, brokers: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("place", THREE_AND_AGAIN_ONE)
 def test_old_clients(place: str) -> None:
-    """Every codec, headers, an idempotent producer, seeks, times, groups of two, commits, administration."""
+    """Java clients use all codecs, headers, idempotence, seeks, timestamps, groups, commits, and Admin."""
     with made(place, config=SETTINGS) as broker, ThreadPoolExecutor(2) as pool:
         servers = broker.bootstrap_servers
 

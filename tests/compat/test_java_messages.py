@@ -1,7 +1,8 @@
-"""Every message and version, byte for byte as Apache Kafka's own serialisers write it, and as they read it.
+"""Every message in every version has the bytes that Apache Kafka's own serializers write and read.
 
-Kafka's generated classes read what we wrote and write it again; they turn it into their JSON, and what
-that says into bytes; and they write messages of which nothing is set, so that defaults are compared.
+Kafka's generated classes decode the bytes that Penstock wrote and encode them again. They convert the
+bytes to Kafka's JSON form and back. They also encode messages without any field set, so that default
+values are compared.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ EARLY = {
     "ShareGroupMetadataValue",
     "ReadShareGroupStateSummaryResponse",
 }
-"""What 3.9 has for share groups in early access; a release later it was gone or laid out differently."""
+"""Early-access share group messages of 3.9 that 4.0 removed or changed incompatibly."""
 
 
 def ask(release: str, lines: list[str]) -> list[str]:
-    """What Kafka's classes of a release answer to lines as `Messages.java` describes them."""
+    """Return what the Kafka classes of a release answer to command lines, which `Messages.java` describes."""
     classpath = maven_classpath(f"kafka-{release}")
     answers = java(classpath, PROGRAM, "answer", stdin="\n".join(lines) + "\n", timeout_s=300, check=True)
     found = answers.stdout.split("\n")[:-1]
@@ -46,7 +47,7 @@ def ask(release: str, lines: list[str]) -> list[str]:
 
 @cache
 def theirs(release: str) -> dict[str, tuple[str, int, int]]:
-    """The messages that a release has under our names: its own name, lowest and highest version."""
+    """Return the messages of a Kafka release, keyed by our name: Kafka's name, lowest and highest version."""
     rows = java(maven_classpath(f"kafka-{release}"), PROGRAM, check=True).stdout.splitlines()
     found = {}
     for name, low, high in (row.split() for row in rows):
@@ -57,9 +58,9 @@ def theirs(release: str) -> dict[str, tuple[str, int, int]]:
 
 
 def both(release: str, but: str = ""):
-    """Every message and version of a release: its name and version, our class, definition and version.
+    """Yield Kafka's name and version, and our class, definition and version, of each message of a release.
 
-    Without those that the release `but` has, too, where one is named.
+    Versions that the release `but` also has are left out, if one is named.
     """
     elsewhere = theirs(but) if but else {}
     for ours, (name, low, high) in theirs(release).items():
@@ -71,13 +72,13 @@ def both(release: str, but: str = ""):
 
 
 def ours_of(name: str, low: int, high: int) -> range:
-    """The versions of ours that a release has under these of its own."""
+    """Return the range of our version numbers that corresponds to a message's versions in Kafka."""
     shift = low if is_typed_key(name, low) else 0
     return range(low - shift, high - shift + 1)
 
 
 def is_typed_key(name: str, low: int) -> bool:
-    """Whether the version of a key of a record is its type, as it was before 4.0."""
+    """Return True if the version number of a record key is the record's type, as before Kafka 4.0."""
     return name.endswith("Key") and low > 0
 
 

@@ -1,4 +1,4 @@
-"""Apache Kafka's tools for access control, users and tokens against our broker, and ours beside them."""
+"""Apache Kafka's and Penstock's tools for ACLs, users and tokens, compared at Penstock's broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 
 def properties(broker: Served, tmp_path: Path, user: str = "admin") -> str:
-    """A file for both kinds of tools."""
+    """Write a properties file with a user's login, for both kinds of tools; return its path."""
     password = broker.client_settings(user)["sasl.password"]
     path = tmp_path / f"{user}.properties"
     path.write_text(
@@ -55,7 +55,7 @@ def ours(broker: Served, file: str, *words: str, status: int = 0) -> str:
 
 
 def entries_of_kafka(text: str) -> set[tuple[str, ...]]:
-    """What `kafka-acls --list` prints, one tuple for each entry."""
+    """Return the ACLs that `kafka-acls --list` printed, one tuple for each."""
     found = set()
     pattern: tuple[str, ...] = ()
     for line in text.splitlines():
@@ -69,7 +69,7 @@ def entries_of_kafka(text: str) -> set[tuple[str, ...]]:
 
 
 def entries_of_ours(text: str) -> set[tuple[str, ...]]:
-    """What `penstock acl list` prints, in the words of Kafka."""
+    """Return the ACLs that `penstock acl list` printed, as tuples with Kafka's terms."""
     found = set()
     for line in text.splitlines():
         permission, user, operation, resource, *host = line.split()

@@ -1,6 +1,6 @@
-"""Kafka Streams, unchanged, against our broker: its stores, its internal topics, its groups that rebalance.
+"""Kafka Streams, unchanged, against Penstock: its state stores, internal topics and rebalances.
 
-In `make soak` the same runs against three brokers, and against Apache Kafka.
+`make soak` also runs the tests against three Penstock brokers, and against Apache Kafka.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3"}
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start instances; all end with the test."""
+    """Provide a function that starts instances; all of them are killed when the test ends."""
     with starting() as started:
         yield started
 
@@ -52,7 +52,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def test_word_count(servers: str, start: Start, tmp_path: Path) -> None:
-    """Two instances share the work; one is killed, and the other goes on where its changelog ends."""
+    """Two instances share the tasks; when one is killed, the other restores its state from the changelog."""
     writer = Writer(servers)
     writer.prepare()
     writer.write(300)
@@ -80,7 +80,7 @@ def test_word_count(servers: str, start: Start, tmp_path: Path) -> None:
 
 
 def _reset(servers: str) -> None:
-    """Apache Kafka's tool brings the group back to the beginning, and takes the internal topics away."""
+    """Run Apache Kafka's reset tool, which resets the group's offsets and deletes the internal topics."""
     asked = ("--bootstrap-server", servers, "--application-id", "wordcount", "--input-topics", "lines")
     tool = "org.apache.kafka.tools.StreamsResetter"
     java(maven_classpath("kafka-4.3.0"), tool, *asked, "--force", check=True)
@@ -89,7 +89,7 @@ def _reset(servers: str) -> None:
 
 
 def test_exactly_once_where_instances_are_killed(servers: str, start: Start, tmp_path: Path) -> None:
-    """Each word is counted once, though two instances die in the middle and their state is gone."""
+    """Each word is counted once, although two instances are killed and lose their local state."""
     guarantee = "processing.guarantee=exactly_once_v2"
     writer = Writer(servers)
     writer.prepare()
@@ -126,7 +126,7 @@ def groups_tool(servers: str, *args: object) -> str:
 
 
 def test_word_count_by_a_streams_group(streams_servers: str, start: Start, tmp_path: Path) -> None:
-    """The broker makes the internal topics and assigns tasks, and a standby takes over from who is killed."""
+    """The broker creates internal topics and assigns tasks; a standby takes over from a killed instance."""
     servers = streams_servers
     writer = Writer(servers)
     writer.prepare()
@@ -161,7 +161,7 @@ def test_word_count_by_a_streams_group(streams_servers: str, start: Start, tmp_p
 
 
 def test_a_static_member_that_comes_back_has_its_tasks(start: Start, tmp_path: Path) -> None:
-    """The others notice a new process, and that is all."""
+    """Restarting it raises the group epoch by one, and all members keep their tasks."""
     static = (*BY_STREAMS_GROUPS, "group.instance.id=one")
     settings = {**SETTINGS, **GROUP_SETTINGS, "group.streams.session.timeout.ms": "60000"}
     with Broker(config=settings) as broker, Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
@@ -192,7 +192,7 @@ def test_a_static_member_that_comes_back_has_its_tasks(start: Start, tmp_path: P
 
 
 def test_what_is_not_offered_ends_it_at_once(start: Start, tmp_path: Path) -> None:
-    """It does not wait for what will never come; the exception says why."""
+    """An application that needs a streams group ends with an exception if the broker lacks the protocol."""
     with Broker(config={**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}) as broker:
         servers = broker.bootstrap_servers
         Writer(servers).prepare()

@@ -1,7 +1,6 @@
 """Apache Kafka's own command line tools, from Maven, against our broker.
 
-Each tool that finds nothing to complain about here does the same with a real Apache Kafka: the tests run
-against both (against the real one in `make soak`).
+The tests also run against a real Apache Kafka in `make soak`, where the tools must give the same results.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ TOOLS = "org.apache.kafka.tools"
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:
-    """Where a broker is: its servers and the directory of its data."""
+    """Provide a broker's bootstrap servers and its data directory."""
     directory = tmp_path_factory.mktemp("data")
     if request.param in PLACES:
         with made(request.param, directory / "data", SETTINGS) as broker:
@@ -49,7 +48,7 @@ def servers(place: tuple[str, Path]) -> str:
 
 
 def tool(name: str, *args: object, stdin: str | None = None, fails: bool = False) -> str:
-    """Run a tool of Apache Kafka 4.3.0; what it printed, errors included."""
+    """Run a tool of Apache Kafka 4.3.0; return its standard output and standard error."""
     main = name if "." in name and name.startswith("kafka.") else f"{TOOLS}.{name}"
     done = java(maven_classpath("kafka-4.3.0"), main, *args, stdin=stdin, check=not fails)
     assert not fails or done.returncode
@@ -61,7 +60,7 @@ def topics(servers: str, *args: object, **more: bool) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """What a tool printed, without the logger's notes."""
+    """Return the lines that a tool printed, without its logger's warnings."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith(("SLF4J", "WARNING"))]
 
 
@@ -197,7 +196,7 @@ def share_groups(servers: str, *args: object, **more: bool) -> str:
 
 
 def row_of(text: str, word: str) -> list[str]:
-    """The words of the line of a table in which a word stands first."""
+    """Return the words of the table row that begins with a given word."""
     return next(line.split() for line in lines(text) if line.split()[0] == word)
 
 
@@ -259,7 +258,7 @@ def test_dump_log_reads_our_files(place: tuple[str, Path]) -> None:
 
 
 def test_the_release_of_2015_writes_and_reads() -> None:
-    """The console tools of 0.8.2, which speak version 0 of everything."""
+    """The console tools of 0.8.2 use version 0 of all requests."""
     classpath = maven_classpath("kafka-0.8.2.2")
     with Broker(config=SETTINGS) as broker:
         servers = broker.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Our JSON form and bytes against Apache Kafka's own JSON converters, every message and version."""
+"""Penstock's JSON form and bytes equal those of Apache Kafka's JSON converters, for every message version."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHANGED = {
         "ReadShareGroupStateSummaryResponse": {0},
     },
 }  # fmt: skip
-"""What a release has otherwise than the definitions, which are those of trunk."""
+"""Message versions in which a Kafka release differs from our definitions, which are those of trunk."""
 
 
 def lines(release: str) -> list[dict[str, object]]:
@@ -56,7 +56,7 @@ def lines(release: str) -> list[dict[str, object]]:
 
 
 def without_records(form: object) -> object:
-    """Kafka's converters write records as an empty string, whatever they hold."""
+    """Replace record data with an empty string, as Kafka's JSON converters do."""
     if isinstance(form, dict):
         return {
             name: "" if name in ("records", "unalignedRecords") and each else without_records(each)

@@ -1,6 +1,6 @@
-"""GSSAPI with a real Kerberos: a KDC of our own, Apache Kafka 4.3, and our broker with every client that can.
+"""GSSAPI with a real KDC: Penstock's client at Kafka 4.3, and Penstock's broker with several clients.
 
-Takes ``krb5kdc``, ``kinit`` and the headers of Kerberos: on Debian krb5-kdc,
+The tests need ``krb5kdc``, ``kinit`` and the C headers of Kerberos: on Debian krb5-kdc,
 krb5-admin-server, krb5-user and libkrb5-dev.
 """
 
@@ -17,11 +17,19 @@ from typing import Any
 import pytest
 
 from compat.kerberos import Realm
-from compat.peers import free_ports, java, kerberos_library, maven_classpath, need_module, real_kafka
+from compat.peers import (
+    LEAKY_CLIENTS,
+    free_ports,
+    java,
+    kerberos_library,
+    maven_classpath,
+    need_module,
+    real_kafka,
+)
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import AuthenticationError, ConfigError
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, *LEAKY_CLIENTS]
 
 REALM = "PENSTOCK.TEST"
 SERVICE = "kafka/localhost"
@@ -29,7 +37,9 @@ SERVICE = "kafka/localhost"
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory with keytabs of the service and of ann; the KDC runs, and ann has no ticket yet."""
+    """Provide a directory with keytabs of the service and of user ann, and a running KDC.
+
+    No ticket for ann exists yet."""
     kerberos_library()
     made = Realm(REALM, tmp_path_factory.mktemp("realm"))
     with pytest.MonkeyPatch.context() as patch:
@@ -103,7 +113,9 @@ def test_our_client_and_apache_kafka(realm: Path, version: str, tmp_path: Path) 
 
 
 def check_client(realm: Path, port: int) -> None:
-    """With a keytab, with a ticket, with neither, with a name that Kerberos does not know; under load."""
+    """Check the client with a keytab, with a ticket, with neither, and with an unknown service name.
+
+    With the keytab it also sends records beyond the end of two sessions."""
     settings = client_settings(realm, port)
     there_and_back(settings, "by-keytab")
     with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:

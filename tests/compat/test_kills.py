@@ -1,4 +1,4 @@
-"""kill -9 under load from librdkafka: what was acknowledged is there, once, in order, without gaps."""
+"""The broker is killed under load: acknowledged records are stored once, in order and without gaps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Victim:
 
 
 class Load:
-    """Idempotent producers that do not notice that brokers come and go, and what they believe."""
+    """Idempotent producers that retry while the broker restarts, and a history of what they sent."""
 
     def __init__(self, port: int, producers: int = 2) -> None:
         self.history = History()
@@ -77,7 +77,7 @@ class Load:
         }
 
     def run(self, seconds: float) -> None:
-        """Write for a while."""
+        """Write records for `seconds`."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for index, producer in enumerate(self._producers):
@@ -102,12 +102,12 @@ class Load:
         producer.produce("t", write.value, partition=partition, on_delivery=delivered)
 
     def finish(self) -> None:
-        """Wait for everything to be acknowledged."""
+        """Wait until all records are acknowledged."""
         for producer in self._producers:
             assert producer.flush(PATIENCE_S) == 0
 
     def read_back(self) -> None:
-        """Read every partition from its beginning to its end into the history."""
+        """Read every partition completely, and add the records to the history."""
         consumer = Consumer(
             {
                 "bootstrap.servers": f"127.0.0.1:{self._port}",

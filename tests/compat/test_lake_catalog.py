@@ -1,6 +1,9 @@
-"""Landing into Iceberg's own REST catalog, with OAuth; PyIceberg, DuckDB and Spark read its tables back.
+"""`penstock land` writes Iceberg tables that PyIceberg, DuckDB and Spark can read.
 
-So are those of Delta. The topics are drawn, and their fields change in every way that a table takes.
+The tables are in Iceberg's own REST catalog, with OAuth.
+
+Delta tables are tested as well. The topics are random, and their fields change in every way that a table
+supports.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ PARTS = 8
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[IcebergRest]:
-    """A catalog without tables."""
+    """Provide a running catalog server without tables."""
     directory = tmp_path / "catalog"
     directory.mkdir()
     found = IcebergRest(directory)
@@ -44,7 +47,7 @@ def catalog(tmp_path: Path) -> Iterator[IcebergRest]:
 
 
 def options_of(url: str) -> dict[str, str]:
-    """The options of the catalog at an address."""
+    """Return the connection options for the catalog at a URL."""
     return {
         "type": "rest",
         "uri": url,

@@ -1,6 +1,8 @@
-"""Landing into SeaweedFS, a real store that speaks S3: writer and store are killed, requests fail both ways.
+"""`penstock land` writes tables to an S3 store while both are killed and requests fail.
 
-The store is built from its sources by Go's module proxy, as tests/compat/seaweedfs/go.sum says.
+The store is SeaweedFS.
+
+It is built from the sources on Go's module proxy, in the versions of tests/compat/seaweedfs/go.sum.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.soak]
 
 @pytest.fixture
 def seaweed(tmp_path: Path) -> Iterator[SeaweedFS]:
-    """A store with the bucket ``lake``."""
+    """Provide a running store with the bucket ``lake``."""
     directory = tmp_path / "seaweed"
     directory.mkdir()
     store = SeaweedFS(directory)
@@ -40,7 +42,7 @@ def seaweed(tmp_path: Path) -> Iterator[SeaweedFS]:
 
 
 def options_of(kind: str, url: str, directory: Path) -> tuple[str, dict[str, str]]:
-    """The name of a table, and the options of its store."""
+    """Return the location of a table of this kind, and the options of its store."""
     if kind == "object":
         own = {"endpoint": url, "access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
         return "s3://lake/orders/", {**own, "region": REGION}
@@ -59,7 +61,7 @@ def options_of(kind: str, url: str, directory: Path) -> tuple[str, dict[str, str
 
 
 def rows_of(kind: str, where: str, options: dict[str, str], store: SeaweedFS) -> list[int]:
-    """The values that another library reads."""
+    """Return the sorted values that another library reads from the table."""
     found: pa.Table
     if kind == "object":
         files = store.files()

@@ -1,6 +1,6 @@
-"""``penstock mirror`` between Apache Kafka and Penstock, there and back: the same records, each once.
+"""``penstock mirror`` between Apache Kafka and Penstock, in both directions: each record once.
 
-Groups go along, and Apache Kafka's own consumer reads on where it would have.
+Group offsets are mirrored too, so Apache Kafka's own consumer continues at the corresponding offset.
 """
 
 from __future__ import annotations

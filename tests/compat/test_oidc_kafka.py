@@ -1,4 +1,4 @@
-"""OAUTHBEARER against Apache Kafka with a set of keys: tokens of a provider (OIDC), and of a file."""
+"""Penstock's client logs in to Apache Kafka with OAUTHBEARER tokens from an OIDC provider or a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GIVEN: list[str] = []
 
 
 class Provider(http.server.BaseHTTPRequestHandler):
-    """Gives tokens of five seconds to the client ``me``."""
+    """A token endpoint (OIDC) that issues tokens valid for 5 s to the client ``me``."""
 
     def do_POST(self) -> None:
         form = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -61,7 +61,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged."""
+        """Log nothing: this replaces the log lines that `http.server` prints for each request."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Our client's offsets and groups at Apache Kafka 0.8 and 0.9."""
+"""Offsets and consumer groups of Penstock's client at Apache Kafka 0.8 and 0.9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that nobody maintains and many still run: pykafka, kafka-node and no-kafka."""
+"""Unmaintained clients that are still in use, against Penstock's broker: pykafka, kafka-node and no-kafka."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_it_writes_it_reads(client: str, release: str | None, oks: int) -> 
 
 
 class Member:
-    """A program that is a member of a group, and the places that it has read."""
+    """A group member in a process of its own, with the (partition, offset) pairs that it has read."""
 
     def __init__(self, client: str, servers: str) -> None:
         self.places: set[tuple[int, int]] = set()
@@ -98,7 +98,7 @@ def test_members_share_leave_and_die(client: str) -> None:
             )
 
         def joins() -> Member:
-            """One more member; everybody there reads on beside it."""
+            """Add a member, and wait until all members read records."""
             members.append(stack.enter_context(Member(client, broker.bootstrap_servers)))
             reads_on(*members)
             return members[-1]

@@ -1,4 +1,6 @@
-"""Directories that releases before 3.9 have made: taken over at their level, and handed back to them."""
+"""Penstock serves data directories of releases before 3.9 at their metadata level.
+
+The old release can therefore take them back."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.soak, pytest.mark.timeout(900)]
 
 
 def add(servers: str, tag: str) -> None:
-    """A topic with a setting, records of an idempotent producer, a transaction, and a group's offset."""
+    """Add a topic with a configuration, idempotent records, a transaction, and a group offset."""
     with Admin(servers) as admin:
         admin.create_topic(tag, 2, config={"retention.ms": "86400000"})
     for more in ({"enable.idempotence": True}, {"transactional.id": "x"}):
@@ -54,7 +56,9 @@ def seen(servers: str) -> dict[str, object]:
 
 @pytest.mark.parametrize(("version", "level"), [("3.3.2", 7), ("3.6.2", 14), ("3.8.1", 20)])
 def test_a_directory_of_an_older_release(version: str, level: int, tmp_path: Path) -> None:
-    """Theirs, ours, theirs, ours after a kill, theirs, and at last Apache Kafka 4.3, which accepts it."""
+    """The old release and Penstock take turns, once after a kill.
+
+    At the end Apache Kafka 4.3 accepts the directory too."""
     turns = Turns(tmp_path)
     with turns.kafka(version) as servers:
         add(servers, "theirs")

@@ -1,4 +1,4 @@
-"""The peers themselves: each release of Apache Kafka starts, takes a record and gives it back."""
+"""Each Apache Kafka release that tests use starts, stores a record, and returns it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.compat
 
 
 BETWEEN = ("3.8.1", "3.6.2", "3.3.2")
-"""Here in `make soak` alone: `test_older_directories` starts each of them, writes and reads."""
+"""Releases that only `make soak` tests here, since `test_older_directories` uses them anyway."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What docs/reference/peers.md says of the peers that are installed here, asked of them."""
+"""The facts in docs/reference/peers.md are true of the third-party packages that are installed."""
 
 from __future__ import annotations
 

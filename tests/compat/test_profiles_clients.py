@@ -1,4 +1,4 @@
-"""Other people's clients against a broker that behaves as an older Kafka, as they find out by themselves."""
+"""Third-party clients detect the versions of a broker that emulates an older Kafka, and work with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import PATIENCE_S, need_module
+from compat.peers import LEAKY_CLIENTS, PATIENCE_S, need_module
 from penstock import Broker
 
 aiokafka = need_module("aiokafka")
@@ -16,14 +16,13 @@ kafka = need_module("kafka")
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 RELEASES = ["0.8.2", "0.9", "0.10.0", "0.10.2", "0.11", "1.1", "2.8", "3.9", "4.0"]
 TOPIC = "a-topic-with-a-name-of-some-length"
-"""librdkafka runs out of its own memory where the answer to Metadata v0 is very short."""
+"""The topic's name is long because librdkafka reads invalid memory if a Metadata v0 answer is too short."""
 VALUES = [b"value %d" % number for number in range(50)]
 
 

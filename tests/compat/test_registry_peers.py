@@ -1,4 +1,4 @@
-"""confluent-kafka's registry client and serializers against this registry, and values both ways."""
+"""confluent-kafka's registry client and serializers work with Penstock's registry and serializers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Values of a schema registry written by Go's and Node's serializers and read by ours, and back; and Java's
-Avro as the judge of schemas that evolve. Schemas, values and evolutions are drawn by seeds."""
+"""Penstock and the Go and Node serializers read each other's schema registry values.
+
+Java's Avro is the reference for schema evolution. Schemas, values and evolutions are random, from seeds."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SEEDS, MANY_SEEDS = 40, 3_000
 NODE_LONG_BITS = 52
-"""Node's numbers hold no more."""
+"""Bits of the largest integers in the test, since Node's numbers hold larger ones only approximately."""
 
 
 class Peer:
-    """A program that answers a line with a line."""
+    """A program that answers each line of input with a line of output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -102,7 +103,9 @@ def test_many_values_are_equal_both_ways(kind: str) -> None:
 
 
 def resolved(writer: Any, reader: Any, data: bytes) -> tuple[bool, Any]:
-    """Whether our columns read a value of the writer's schema into the reader's, and the row."""
+    """Return True and the row if a value in the writer's schema can be read with the reader's.
+
+    Otherwise return False and the reason."""
     try:
         program = compile_program(parse_avro(json.dumps(writer)), parse_avro(json.dumps(reader)))
     except PenstockError as error:
@@ -117,7 +120,7 @@ def resolved(writer: Any, reader: Any, data: bytes) -> tuple[bool, Any]:
 
 
 def has_empty(value: Any) -> bool:
-    """Whether there is a list or a map without items in a value."""
+    """Return True if a value contains an empty list or map."""
     if not isinstance(value, (dict, list)):
         return False
     inner = value.values() if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Clients of others, and Apache Kafka's tools, against a broker with TLS, SASL and an authorizer."""
+"""Third-party clients and Apache Kafka's tools at a Penstock broker with TLS, SASL and an authorizer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import PATIENCE_S, java, maven_classpath, need_module
+from compat.peers import LEAKY_CLIENTS, PATIENCE_S, java, maven_classpath, need_module
 from compat.places import ONE, THREE, made_secure
 from penstock import Admin
 from penstock.broker.security.throwaway import Security
@@ -18,7 +18,7 @@ from penstock.cli.client_config import read_config
 from penstock.testing import KafkaBroker, KafkaCluster
 
 Served = KafkaBroker | KafkaCluster
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600), *LEAKY_CLIENTS]
 
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -100,7 +100,7 @@ def test_librdkafka(broker: Served, mechanism: str) -> None:
 
 @pytest.fixture(scope="module", params=[PROTOCOLS[0], pytest.param(PROTOCOLS[1], marks=pytest.mark.soak)])
 def unsecured(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
-    """A broker that takes tokens of OAUTHBEARER without a signature, and grants rights to alice alone."""
+    """Provide a broker that accepts unsigned OAUTHBEARER tokens, and gives rights to user alice only."""
     security = Security(request.param, users=["alice"], super_users=["alice"], unsecured_tokens=True)
     with KafkaBroker(security=security) as made:
         yield made

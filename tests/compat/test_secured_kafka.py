@@ -1,5 +1,6 @@
-"""Our client against Apache Kafka that is secured in every way: TLS, client certificates, PLAIN, SCRAM,
-and errors.
+"""Penstock's client against an Apache Kafka with listeners of every security protocol.
+
+The tests cover TLS, client certificates, PLAIN, SCRAM, and the texts of errors.
 """
 
 from __future__ import annotations
@@ -37,26 +38,28 @@ from .peers import PATIENCE_S, free_ports, real_kafka, until
 pytestmark = pytest.mark.compat
 
 PASSWORD = 'ann-secret, "quoted" = canary'
-"""Holds what is special in JAAS texts and in SCRAM."""
+"""A password with the characters that JAAS configurations and SCRAM must escape."""
 
 JAAS_PASSWORD = PASSWORD.replace('"', '\\"')
 STORE_PASSWORD = "store-canary"
-"""Of the broker's stores."""
+"""The password of the broker's key stores and trust stores."""
 
 AT_ONCE_S = 45
-"""An error comes within it however busy the machine: one that comes after retries takes a minute or more."""
+"""Seconds within which an error without retries appears, even on a busy machine.
+
+An error after retries takes a minute or more."""
 
 SESSION_S = 6
-"""How long the broker lets sessions, and a provider its tokens, live."""
+"""The lifetime in seconds of the broker's sessions and of the provider's tokens."""
 
 FLOW_S = 14
-"""For how long records flow while credentials are shown again: two lives and more."""
+"""Seconds for which records are sent while clients reauthenticate: more than two session lifetimes."""
 
 CA = authority()
 
 
 class Secured(NamedTuple):
-    """A running broker: addresses by listener, and files for clients."""
+    """A running secured broker: its release, its addresses by listener, and files for clients."""
 
     version: str
     addresses: dict[str, str]
@@ -81,8 +84,9 @@ def _store(pair: Pair, path: Path) -> Path:
 
 
 def _settings(version: str, directory: Path, ports: list[int]) -> dict[str, object]:
-    """Settings of a broker with a listener of each kind; the first port is PLAINTEXT, for its controller
-    and users.
+    """Return settings of a broker with a listener of each kind.
+
+    The first port is PLAINTEXT, for its controller and for creating users.
     """
     names = ["PLAINTEXT", "SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL", "EXPIRED", "ELSEWHERE"]
     protocols = ["PLAINTEXT", "SSL", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "SSL", "SSL"]
@@ -145,7 +149,7 @@ def _settings(version: str, directory: Path, ports: list[int]) -> dict[str, obje
 
 
 async def _add_scram_users(bootstrap: str) -> None:
-    """Users ``ann`` of both hashes, ``b,o=b`` and ``limited`` of SHA-256, ``only512`` of the other."""
+    """Create SCRAM users: ``ann`` with both hashes, ``only512`` with SHA-512, the others with SHA-256."""
     async with AsyncClient(ClientConfig.parse({"bootstrap.servers": bootstrap}, {})) as client:
         await client.bootstrap()
         for user, codes in (
@@ -182,7 +186,9 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def _is_known(kafka: Secured, user: str) -> bool:
-    """Whether a login succeeds: answers come before what they made is in force."""
+    """Return True if a user's login succeeds.
+
+    The broker answers the request that creates a user before the user can log in."""
     with contextlib.suppress(AuthenticationError), Admin(config=scram(kafka, user)) as admin:
         admin.list_topics()
         return True
@@ -215,7 +221,7 @@ def java(kafka: Secured, module: str, mechanism: str) -> dict[str, object]:
 
 
 def ways(kafka: Secured) -> dict[str, dict[str, object]]:
-    """Settings that work."""
+    """Return client settings with which a login succeeds, by name."""
     plain = {
         "bootstrap.servers": kafka.addresses["SASL_PLAINTEXT"],
         "security.protocol": "sasl_plaintext",
@@ -287,7 +293,7 @@ def test_records_there_and_back(kafka: Secured, way: str) -> None:
 
 
 def failures(kafka: Secured) -> dict[str, tuple[dict[str, object], str]]:
-    """Settings that do not work, and what the error says."""
+    """Return client settings with which a login fails, by name, each with a part of the error's text."""
     tls = {"security.protocol": "SSL", "ssl.ca.location": kafka.ca}
     at = kafka.addresses
     plain = ways(kafka)["plain"]
@@ -385,7 +391,7 @@ def _use(kind: str, settings: dict[str, object]) -> None:
 
 
 def test_sessions_are_renewed_under_load_and_no_request_is_lost(kafka: Secured) -> None:
-    """Records flow beyond the end of two sessions through each client's one connection."""
+    """Each client sends records beyond the end of two sessions over a single connection."""
     settings = scram(kafka)
     with Admin(config=settings) as admin:
         admin.create_topic("sessions", partitions=1)

@@ -1,7 +1,7 @@
-"""Our client against Apache Kafka as old as mechanisms go: 0.10.2 (raw tokens) and 1.1.
+"""Penstock's client against old secured Apache Kafka: 0.10.2, with SASL tokens without headers, and 1.1.
 
-SCRAM begins with 0.10.2, whose tokens have no header; SaslAuthenticate, which has the reason of a failure,
-with 1.0.
+SCRAM was introduced in 0.10.2, where SASL tokens have no Kafka header. SaslAuthenticate, whose response
+has an error message, was introduced in 1.0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CA = authority()
 
 
 class Old(NamedTuple):
-    """A running broker: its release, addresses by listener, and the file with the CA."""
+    """A running old broker: its release, its addresses by listener, and the CA's file."""
 
     version: str
     addresses: dict[str, str]
@@ -38,7 +38,7 @@ LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def keystore(directory: Path) -> Path:
-    """A PKCS12 store in the encryption that old releases of Java wrote and all of them read."""
+    """Write a PKCS12 key store with an old encryption that every Java release can read; return its path."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import PrivateFormat, pkcs12
 

@@ -1,7 +1,8 @@
 """sarama, franz-go and kafkajs against a broker that has every combination of TLS and SASL they support.
 
-One broker with a listener of each kind, one run of each program: for every case it writes, and reads in a
-group; then it administers rules, users, tokens and quotas as far as it can; then it is refused in every way.
+One broker has a listener of each kind, and each program runs once. In every case the program writes, and
+reads in a group. Then it manages ACLs, users, tokens and quotas as far as its library can. At last it tries
+all the logins that must be refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PASSWORD = "pw,=é"
-"""With what is special in SCRAM's messages, and what PLAIN sends as two bytes."""
+"""A password with characters that SCRAM must escape, and one that takes two bytes in UTF-8."""
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
@@ -34,7 +35,7 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required
 def cases(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, list[dict[str, Any]]]]:
-    """A broker with every listener; what works there, and what is refused."""
+    """Run a broker with all listeners; yield the client settings that must work and those to be refused."""
     directory = tmp_path_factory.mktemp("secured")
     trusted = authority()
     (directory / "ca.pem").write_text(trusted.certificate_pem)
@@ -69,7 +70,7 @@ def cases(
 def cases_at(
     address: Mapping[str, str], directory: Path, pair: Mapping[str, str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """What works at the listeners, and what is refused."""
+    """Return the client settings that must work at the listeners, and those that must be refused."""
     now = time.time()
     tls = {"Tls": True, "Ca": str(directory / "ca.pem")}
     ann = {

@@ -1,4 +1,4 @@
-"""The tables of settings against the definitions in Apache Kafka's jars: names, types, defaults, limits."""
+"""Penstock's tables of settings have the names, types, defaults and limits of Apache Kafka's jars."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ OTHER_DEFAULTS = {
     "queued.max.request.bytes", "replica.fetch.backoff.ms", "socket.receive.buffer.bytes",
     "socket.send.buffer.bytes",
 }  # fmt: skip
-"""What a broker needs no file for, and what the page of differences names."""
+"""Settings whose default differs from Kafka's on purpose.
+
+They let Penstock run without a configuration file, or docs/reference/differences.md explains them."""
 
 OTHER_LIMITS = {
     "broker.heartbeat.interval.ms", "broker.id", "broker.session.timeout.ms", "compression.gzip.level",
@@ -54,7 +56,9 @@ OTHER_LIMITS = {
     "log.segment.bytes", "offset.metadata.max.bytes", "replica.fetch.min.bytes", "replica.fetch.wait.max.ms",
     "segment.bytes", "socket.receive.buffer.bytes", "socket.send.buffer.bytes",
 }  # fmt: skip
-"""Where nonsense is refused that Kafka lets through or refuses elsewhere, and small segments are taken."""
+"""Settings whose limits differ from Kafka's on purpose.
+
+Penstock rejects invalid values that Kafka accepts or rejects elsewhere, and it accepts small segments."""
 
 
 class Definition(NamedTuple):
@@ -73,7 +77,7 @@ def definitions(version: str) -> list[Definition]:
 
 
 def limits_of(text: str) -> tuple[float | None, float | None] | None:
-    """The bounds that a validator prints; None where it is no range."""
+    """Return the lowest and highest value in a validator's text; None if the text is not a range."""
     found = re.fullmatch(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]", text)
     if found is None:
         return (None, None) if text == "null" else None

@@ -1,4 +1,4 @@
-"""Several `log.dirs` that brokers take turns with: what Apache Kafka moves, and what it sets aside."""
+"""Brokers take turns with several `log.dirs`: replica moves between directories, and stray logs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ VERSION = "4.3.0"
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 SOME = 3000
-"""Records of a log that Apache Kafka does not move at once: it takes a first MiB whatever the throttle."""
+"""The number of 1,000-byte records in a log too large to move at once.
+
+Apache Kafka moves a first MiB regardless of the throttle."""
 
 
 def send(servers: str, topic: str, first: int, count: int) -> None:
-    """Records of 1,000 bytes, in partition 0, that begin with their number."""
+    """Send records of 1,000 bytes to partition 0; each begins with its number."""
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
     for number in range(first, first + count):
         producer.produce(topic, b"%09d" % number + bytes(991), partition=0)
@@ -36,7 +38,7 @@ def send(servers: str, topic: str, first: int, count: int) -> None:
 
 
 def numbers(servers: str, topic: str) -> list[int]:
-    """Of the records in partition 0, in the order of their offsets."""
+    """Return the numbers of the records in partition 0, in the order of their offsets."""
     table = read_topic(topic, servers).sort_by("offset")
     return [int(value[:9]) for value in table.column("value").to_pylist()]
 
@@ -52,7 +54,7 @@ def state_of(directories: list[Path], pattern: str) -> dict[str, bytes]:
 
 
 def begin_to_move(turns: Turns, topics: list[str]) -> None:
-    """Have Apache Kafka move partition 0 of topics into the other directory, at a rate that takes hours."""
+    """Start moving partition 0 of topics to the other directory, throttled so that it takes hours."""
     with Admin(turns.servers) as admin:
         admin.alter_config(broker=1, set={THROTTLE: "1000"})
     moves: dict[Path, list[dict[str, object]]] = {directory: [] for directory in turns.directories}
@@ -73,9 +75,9 @@ def futures(turns: Turns) -> list[str]:
 
 @pytest.mark.parametrize("killed", [False, True], ids=["in order", "killed"])
 def test_a_move_that_has_begun(killed: bool, tmp_path: Path) -> None:
-    """Ours leaves the half of a move alone; Apache Kafka ends it, with what ours has added in the meantime.
+    """Penstock ignores an incomplete move, and Apache Kafka completes it, with the records Penstock added.
 
-    Of a topic that ours has deleted, or made anew, nothing comes back.
+    A topic that Penstock deleted or created anew gets no old records back.
     """
     turns = Turns(tmp_path, directories=2)
     topics = ["moved", "deleted", "again"]
@@ -119,9 +121,10 @@ def test_a_move_that_has_begun(killed: bool, tmp_path: Path) -> None:
 
 
 def test_logs_without_metadata(tmp_path: Path) -> None:
-    """What Apache Kafka sets aside as `-stray` is left alone here, byte by byte.
+    """Penstock leaves `-stray` directories, which Apache Kafka makes, unchanged byte for byte.
 
-    Of other logs without metadata, ours ends the deletion that it has begun, and takes in what is new to it.
+    Of other logs without metadata, Penstock deletes those of deleted topics, and adopts those with an
+    unknown topic id.
     """
     turns = Turns(tmp_path, directories=2)
     topics = ["deleted", "found", "ghost", "known"]
@@ -160,7 +163,7 @@ def test_logs_without_metadata(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kills", [False, True], ids=["in order", "killed"])
 def test_three_directories_there_and_back(kills: bool, tmp_path: Path) -> None:
-    """Partitions stay where they are, and new ones go where there are few, at either broker."""
+    """Partitions stay in their directories, and each broker places new ones in directories with few."""
     turns = Turns(tmp_path, directories=3)
     there_and_back(turns, VERSION, 2, "penstock.metadata.version=4.0", kills=kills)
     counts = [len(list(directory.glob("*-[0-9]"))) for directory in turns.directories]

@@ -1,4 +1,4 @@
-"""Share consumers of ours beside Java's, and the tools of both, at Apache Kafka and at our broker."""
+"""Penstock's and Java's share consumers and tools, used together at Apache Kafka and at Penstock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def admin(servers: str) -> Iterator[Admin]:
 
 
 def begin(admin: Admin, name: str, partitions: int = 2) -> str:
-    """Make a topic, and have the group of its name begin at its beginning."""
+    """Create a topic, and let the share group of its name start at the earliest offset."""
     admin.create_topic(name, partitions=partitions)
     admin.alter_config(group=name, set={"share.auto.offset.reset": "earliest"})
     return name

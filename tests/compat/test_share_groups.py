@@ -1,4 +1,4 @@
-"""Java's share consumer (KIP-932) as a member of share groups here, beside what is stored of them."""
+"""Java's share consumer (KIP-932) in share groups at Penstock, and the records stored for them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def begin_at_the_start(servers: str, group: str) -> None:
 
 
 def _lag(servers: str, group: str, topic: str) -> tuple[int, int]:
-    """The start offset of a group in partition 0 of a topic, and what it has left."""
+    """Return the share group's start offset in partition 0 of a topic, and its lag."""
     asked = DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group)])
     asked.groups[0].topics = [DescribeShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[0])]
     with WireClient(_port(servers)) as client:

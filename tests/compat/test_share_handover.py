@@ -1,4 +1,4 @@
-"""A share group (KIP-932) goes on where its directory goes: from Apache Kafka to here, and back."""
+"""A share group (KIP-932) continues when its data directory moves from Apache Kafka to Penstock and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def take(servers: str, count: int) -> list[str]:
-    """Have Java's share consumer accept so many records; return their values."""
+    """Let Java's share consumer accept `count` records; return their values."""
     program = HERE / "java/share/ShareMember.java"
     classpath = maven_classpath(f"kafka-{KAFKA}")
     found = java(classpath, program, servers, "g", "t", "record_limit", count, check=True)

@@ -1,4 +1,4 @@
-"""The documentation builds as a site without a warning, and has every option and every command."""
+"""The documentation site builds without a warning, and describes every option and every command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site. Sphinx' own warnings, such as links that lead nowhere, have ended the build."""
+    """Build the site and provide its directory.
+
+    Sphinx warnings, such as broken links, make the build fail."""
     place = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(ROOT / "tools" / "build_site.py"), str(place)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
@@ -33,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def text_of(page: Path) -> str:
-    """What a reader sees of a page, without spaces."""
+    """Return the visible text of a page, without whitespace."""
     found = re.sub(r"<(script|style).*?</\1>|<[^>]+>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     return re.sub(r"\s", "", html.unescape(found))
 

@@ -1,4 +1,4 @@
-"""The examples for Spark: submitted, through Spark Connect, as a pipeline, in a notebook, as an image."""
+"""The Spark examples run: with spark-submit, Spark Connect, a pipeline, a notebook, and as an image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def readings(first: int) -> pa.Table:
 
 @pytest.fixture
 def brokers() -> Iterator[str]:
-    """A broker with a topic of readings, and one that is empty."""
+    """Provide a broker with a topic of readings and an empty topic for their copy."""
     with Broker(log_retention_ms=-1) as broker:
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
             for topic in ("readings", "copy"):
@@ -60,14 +60,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark_python() -> str:
-    """A Python with what Spark Connect and notebooks need, beside what these tests run with."""
+    """Provide a Python with the packages for Spark Connect and notebooks, and those of this environment."""
     python = python_program("spark-at-home")
     share_libraries(python)
     return str(python)
 
 
 def share_libraries(python: Path) -> Path:
-    """Have an environment import the libraries of this one, but not what is installed editable; its place."""
+    """Let an environment import this environment's libraries, except editable installs.
+
+    Returns the environment's directory for packages."""
     asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     place = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
     (place / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
@@ -75,7 +77,7 @@ def share_libraries(python: Path) -> Path:
 
 
 def link_libraries(python: Path) -> None:
-    """Have an environment hold what this one holds, but for this package and what installs packages."""
+    """Link this environment's libraries into another one, except Penstock, PySpark's metadata and pip."""
     place = share_libraries(python)
     (place / "shared.pth").unlink()
     for library in Path(sysconfig.get_path("purelib")).iterdir():
@@ -87,7 +89,7 @@ def link_libraries(python: Path) -> None:
 
 
 def run(command: list[str], environment: dict[str, str], directory: Path | None = None) -> str:
-    """Run a program to its end; what it printed. Fails the test with all of it."""
+    """Run a program; return its output. Fail the test with the whole output if the program fails."""
     done = subprocess.run(
         command,
         env={**os.environ, **environment},
@@ -102,7 +104,9 @@ def run(command: list[str], environment: dict[str, str], directory: Path | None 
 
 
 def environment_of(wheel: Path, directory: Path) -> Path:
-    """An environment with what the wheel holds; libraries are those of this one."""
+    """Make an environment with the wheel's content and this environment's libraries.
+
+    Returns the path of its Python."""
     run([sys.executable, "-m", "venv", "--without-pip", str(directory)], {})
     python = directory / "bin" / "python"
     shutil.unpack_archive(wheel, share_libraries(python), "zip")
@@ -141,7 +145,7 @@ def test_a_job_is_submitted_to_a_cluster_that_does_not_have_the_package(
 
 @contextmanager
 def connect_server(python: str, directory: Path) -> Iterator[str]:
-    """A server of Spark Connect, whose Python has the package; yields its address."""
+    """Run a Spark Connect server whose Python has Penstock installed; yield its address."""
     (port,) = free_ports(1)
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", *QUICK]
     command += ["--properties-file", str(EXAMPLES / "spark-defaults.conf")]
@@ -172,7 +176,9 @@ def connect_server(python: str, directory: Path) -> Iterator[str]:
 def test_a_client_and_a_pipeline_use_a_server_of_spark_connect(
     brokers: str, spark_python: str, tmp_path: Path
 ) -> None:
-    """The client of Spark Connect has no package of ours; a pipeline reads what came since its last run."""
+    """The Spark Connect client needs no Penstock package.
+
+    Each run of the pipeline reads the records added since its last run."""
     remote = {"PYTHONPATH": "", "PYTHONWARNINGS": "ignore"}
     with connect_server(spark_python, tmp_path) as server:
         told = run([spark_python, str(EXAMPLES / "connect.py"), server, brokers, "readings"], remote)
@@ -235,7 +241,7 @@ def test_a_notebook_runs_from_top_to_bottom(brokers: str, spark_python: str, tmp
 
 
 def test_the_commands_of_the_image_run(wheel: Path, tmp_path: Path) -> None:
-    """All but those of the distribution's package manager, in an environment of their own."""
+    """The Dockerfile's commands, except those with apt-get, run in a separate environment."""
     place = tmp_path / "python"
     run([sys.executable, "-m", "venv", str(place)], {})
     link_libraries(place / "bin" / "python")

@@ -1,4 +1,4 @@
-"""Spark's standalone cluster of a master and two workers, against a broker with TLS and SASL."""
+"""A standalone Spark cluster, of a master and two workers, against a broker with TLS and SASL."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.compat
 
 HERE = Path(__file__).parent
 PROGRAM_S = 800.0
-"""Half a minute is enough where the machine has nothing else to do."""
+"""Seconds that the program may take; on an idle machine it takes half a minute."""
 
 
 def accounts_of(cluster: Cluster, directory: Path, seconds: float) -> dict[str, object]:
-    """Run the program, kill a worker when it asks for that, and return what it says."""
+    """Run the Spark program, kill a worker when the program requests it, and return its results."""
     command = [sys.executable, str(HERE / "spark_cluster_query.py"), cluster.master, str(directory)]
     log = (directory / "driver.log").open("wb")
     program = subprocess.Popen(
@@ -62,7 +62,7 @@ def test_queries_on_two_workers_read_and_write_a_secured_cluster(tmp_path: Path)
 @pytest.mark.soak
 @pytest.mark.timeout(2000)
 def test_a_secured_stream_outlives_a_worker(tmp_path: Path) -> None:
-    """For PENSTOCK_SOAK_SECONDS (60), with partitions added and connections cut."""
+    """The stream runs for PENSTOCK_SOAK_SECONDS (60) while partitions are added and connections cut."""
     with running_cluster(tmp_path) as cluster:
         check(accounts_of(cluster, tmp_path, float(os.environ.get("PENSTOCK_SOAK_SECONDS", "60"))))
         assert 0 not in cluster.workers

@@ -1,4 +1,4 @@
-"""This source beside Spark's Kafka connector of the JVM: the same rows, and queries handed over both ways."""
+"""Penstock's source and Spark's JVM Kafka connector read the same rows, and continue each other's queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUTCOMES = {
     "stream: rates": 3,
     "stream: records that are gone": "data loss",
 }
-"""How many rows, or micro-batches, the connector reads, or how it fails."""
+"""The connector's result for each test case: the number of rows or micro-batches, or how it fails."""
 
 
 def accounts_of(directory: Path, servers: str, seed: int, steps: int) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def accounts_of(directory: Path, servers: str, seed: int, steps: int) -> dict[st
 
 
 def told(program: str, directory: Path, *arguments: object, seconds: float) -> dict[str, Any]:
-    """The account that a program of this directory prints."""
+    """Run a Spark program of this directory; return the JSON results that it prints."""
     jars = ",".join(map(str, spark_connector()))
     dropped = ("PENSTOCK_", "PYSPARK_", "SPARK_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}

@@ -1,4 +1,4 @@
-"""Kafka's own tool for groups shows how far a query with `commitOffsets` is."""
+"""Kafka's consumer group tool shows the progress of a Spark query with the option `commitOffsets`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 def described(servers: str, group: str) -> dict[int, tuple[int, int, int]]:
-    """Committed offset, end and lag by partition, as the tool prints them."""
+    """Return the committed offset, end offset and lag that the tool prints for each partition."""
     arguments = ["--bootstrap-server", servers, "--describe", "--group", group]
     printed = java(maven_classpath("kafka-4.3.0"), TOOL, *arguments, check=True).stdout
     rows = [line.split() for line in printed.splitlines() if line.startswith(group)]

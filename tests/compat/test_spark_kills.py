@@ -1,4 +1,4 @@
-"""Spark writes to a topic exactly once, wherever its driver, its workers and its broker are killed."""
+"""Spark writes to a topic exactly once even if its driver, its workers or the broker are killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from spark_sink_kills import BrokerProcess, Chaos, kill_somewhere
 
 PATIENCE_S = 900
-"""How long a query that is started again may take: half a minute, where the machine does nothing else."""
+"""Seconds that a restarted query may take; on an idle machine it takes half a minute."""
 
 NOTHING = {"missing": [], "repeated": [], "strange": []}
 

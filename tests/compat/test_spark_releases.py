@@ -1,4 +1,4 @@
-"""The data source on releases of Spark before the newest, installed from the package index."""
+"""The data source works on Spark releases before the newest, which are installed from PyPI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCES = HERE.parents[1] / "src"
 
 
 def accounts_of(release: str, program: str, *arguments: object) -> dict[str, Any]:
-    """What a program prints that runs with a release of Spark."""
+    """Run a program with a Spark release; return the JSON results that it prints."""
     python = python_program(f"spark-{release}")
     # Everything but PySpark is what these tests run with.
     asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
@@ -43,7 +43,7 @@ def accounts_of(release: str, program: str, *arguments: object) -> dict[str, Any
 
 
 def pinned(release: str) -> str:
-    """The version of PySpark that stands for a release here."""
+    """Return the PySpark version that the tests use for a Spark release."""
     text = (HERE / f"spark-{release}" / "requirements.txt").read_text(encoding="utf-8")
     return next(line for line in text.split() if line.startswith("pyspark==")).removeprefix("pyspark==")
 
@@ -51,7 +51,9 @@ def pinned(release: str) -> str:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("release", ["4.0", "4.1", "4.2"])
 def test_queries_are_handed_over_both_ways(release: str, tmp_path: Path) -> None:
-    """Between this source and the Kafka connector of the same release, killed on the way, with state."""
+    """Queries with state are killed and continue with the other source, the release's Kafka connector.
+
+    Penstock's source takes over queries of the connector as well."""
     jars = ",".join(map(str, spark_connector(pinned(release))))
     parts = ("moves", "state", "firsts")
     accounts = accounts_of(release, "spark_connector_query.py", tmp_path, jars, "-", 1, 1, *parts)

@@ -1,8 +1,8 @@
-"""A stream on a standalone cluster of Spark, from and to three nodes of Apache Kafka; both lose machines.
+"""A Spark stream copies a topic on three Kafka nodes while Kafka brokers and Spark workers are killed.
 
-Leaders are killed and come back, workers are killed and others start, partitions are added. In the end every
-record that was written is in the copy, once. PENSTOCK_SOAK_SECONDS says for how long (120), PENSTOCK_SEED in
-which order.
+Killed leaders and workers are started again, and partitions are added. At the end the copy has every record
+exactly once. PENSTOCK_SOAK_SECONDS is the duration in seconds (default 120), PENSTOCK_SEED the seed for the
+order of events.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ HERE = Path(__file__).parent
 PORTION = 200
 WRITE_EVERY_S = 0.5
 RECOVERY_S = 8.0
-"""Between what is killed and what starts in its place: longer than Kafka needs to elect another leader."""
+"""Seconds between a kill and the restart, so that Apache Kafka elects another leader meanwhile."""
 PATIENCE_S = 600.0
-"""For the last records to arrive."""
+"""Seconds to wait for the last records to arrive in the copy."""
 
 
 class Writer(threading.Thread):
-    """Writes the numbers 0, 1, 2, ... to the topic `in` until it is stopped; `count` are written."""
+    """A thread that writes the numbers 0, 1, 2, ... to the topic `in`; `count` is how many were written."""
 
     def __init__(self, servers: str) -> None:
         super().__init__(name="writer", daemon=True)
@@ -60,11 +60,11 @@ class Writer(threading.Thread):
             self.error = error
 
     def end(self) -> None:
-        """Write no more after the portion that is under way."""
+        """Let the thread end after the batch of numbers that it is writing."""
         self._is_over.set()
 
     def stop(self) -> None:
-        """Return when all that was begun is acknowledged."""
+        """End the thread, and wait until all numbers it sent are acknowledged."""
         self.end()
         self.join(300)
         assert not self.is_alive(), "what was written is not acknowledged"
@@ -73,7 +73,7 @@ class Writer(threading.Thread):
 
 
 class Chaos:
-    """What is done to the two clusters, one thing after another."""
+    """The disturbances of the Kafka and Spark clusters, which happen one after another."""
 
     def __init__(self, kafka: KafkaCluster, spark: Cluster, dice: random.Random) -> None:
         self.done: list[str] = []
@@ -97,13 +97,13 @@ class Chaos:
         self._spark.start_worker(number)
 
     def partitions(self) -> None:
-        """Add a partition to the topic that is read."""
+        """Add a partition to the topic that the query reads."""
         self._partitions += 1
         with Admin(bootstrap_servers=self._kafka.servers) as admin:
             admin.create_partitions("in", self._partitions)
 
     def go_on(self, seconds: float) -> None:
-        """Do each once, in any order, and then one after another until the time is over."""
+        """Cause each kind of disturbance once in random order, then random ones until the time is over."""
         actions: list[Callable[[], None]] = [self.leader, self.worker, self.partitions]
         until = time.monotonic() + seconds
         first = self._dice.sample(actions, len(actions))
@@ -120,7 +120,10 @@ def arrived(servers: str) -> Counter[int]:
 
 
 def wait_for(servers: str, count: int, program: subprocess.Popen[str]) -> Counter[int]:
-    """What is in the copy, as soon as there is enough, the program has ended, or patience has."""
+    """Return how often each number is in the copy.
+
+    The function returns as soon as there are `count` numbers, the program has ended, or PATIENCE_S seconds
+    have passed."""
     deadline = time.monotonic() + PATIENCE_S
     found: Counter[int] = Counter()
     while time.monotonic() < deadline and program.poll() is None and found.total() < count:

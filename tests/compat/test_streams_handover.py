@@ -1,5 +1,6 @@
-"""A streams group (KIP-1071) goes on where its directory goes: from Apache Kafka to here, and back, with the
-instances of its application running all the time.
+"""A streams group (KIP-1071) continues when its data directory moves to Penstock and back.
+
+The instances of its application run all the time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PATIENCE_S = 400.0
 
 
 class Life:
-    """A group of two instances, looked at after each turn of its directory."""
+    """A streams group of two instances, which is checked after each change of the broker."""
 
     def __init__(self, servers: str, instances: list[Application]) -> None:
         self._servers, self._instances = servers, instances
@@ -45,7 +46,7 @@ class Life:
         self._writer.prepare()
 
     def go_on(self) -> None:
-        """Count more lines; the group is the same, with the same members, and none has begun anew."""
+        """Let the instances count more lines; check that the group and its members are unchanged."""
         self._writer.write(200)
         words = dict(self._writer.words)
         until(lambda: numbers(self._servers, "counts") == words, "every word, once", PATIENCE_S)
@@ -69,7 +70,7 @@ class Life:
         self._last = group
 
     def is_as_it_was(self) -> None:
-        """Whoever has the directory now describes the group as it was: before anybody has beaten, or soon."""
+        """Assert that the current broker reports the same topology, members and processes as before."""
         assert self._last is not None
         with Admin(self._servers) as admin:
             [group] = admin.describe_streams_groups([GROUP])

@@ -1,7 +1,8 @@
-"""Kafka Streams with `group.protocol=streams` on three brokers, of which the coordinator of the group and the
-leaders of partitions die in turn: what two instances have counted is the truth.
+"""Kafka Streams with `group.protocol=streams` counts correctly while brokers die.
 
-With `make soak` through more deaths, and on three nodes of Apache Kafka 4.3 as on ours.
+There are three brokers and two instances. The group's coordinator and partition leaders are killed in turn.
+
+`make soak` kills more brokers, and also runs the test on three nodes of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ PATIENCE_S = 400.0
 INTERNAL = (f"{GROUP}-words-repartition", f"{GROUP}-counts-changelog", f"{GROUP}-windows-changelog")
 KEYS = 9
 TASKS, STANDBY_TASKS = 6, 6
-"""Three partitions of lines and three of words, each with a store: windows or counts."""
+"""Numbers of active and standby tasks.
+
+Each of three partitions has a task with a window store and one with a store of counts."""
 
 
 class Ours:
-    """Three brokers of ours, as the test takes them."""
+    """A Penstock cluster of three brokers, with the interface that the test requires."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self.servers = cluster.bootstrap_servers
@@ -79,7 +82,7 @@ def apache_nodes(directory: Path) -> Iterator[Nodes]:
 
 
 def coordinator(nodes: Nodes) -> int:
-    """The id of the broker that coordinates the group, from whichever broker answers."""
+    """Return the id of the group's coordinator as the first reachable broker reports it; -1 if none does."""
     for address in nodes.servers.split(","):
         try:
             with WireClient(int(address.rpartition(":")[2])) as client:
@@ -93,7 +96,7 @@ def coordinator(nodes: Nodes) -> int:
 
 
 def leader(admin: Admin, topic: str) -> int:
-    """The id of the broker that leads partition 0 of a topic."""
+    """Return the id of the broker that leads partition 0 of a topic; -1 while the topic is unavailable."""
     try:
         [described] = admin.describe_topics([topic])
     except PenstockError:
@@ -102,7 +105,7 @@ def leader(admin: Admin, topic: str) -> int:
 
 
 class Run:
-    """Two instances that count while brokers die."""
+    """A test run: two instances count words while brokers are killed."""
 
     def __init__(self, nodes: Nodes, start: Start, directory: Path, guarantee: str, seed: int) -> None:
         self._nodes, self._guarantee = nodes, guarantee
@@ -145,7 +148,7 @@ class Run:
         assert self._is("counts", writer.words)
 
     def _die(self, admin: Admin, victim: Callable[[], int], lines: int) -> None:
-        """Kill a broker while records come; the others have to count them before it is there again."""
+        """Kill a broker while records are written; start it again after the instances have counted them."""
         found = [-1]
 
         def is_found() -> bool:
@@ -168,7 +171,7 @@ class Run:
         return found == dict(wanted) if self._guarantee == EXACTLY_ONCE else has_all(found, wanted)
 
     def _is_shared(self, admin: Admin) -> bool:
-        """Whether every task is active at one member, and in standby at another instance."""
+        """Return True if the group is stable, and each task is active at one member and has a standby."""
         [group] = admin.describe_streams_groups([GROUP])
         active = Counter(task for member in group.members for task in member.active_tasks)
         assert set(active.values()) <= {1}, active
@@ -176,7 +179,7 @@ class Run:
         return group.state == "Stable" and len(active) == TASKS and len(standby) == STANDBY_TASKS
 
     def _are_stored(self, instances: Sequence[Application]) -> bool:
-        """Whether some instance has each word with the last count that was told."""
+        """Return True if for each word some instance's store has the last count in the output topic."""
         told = numbers(self._nodes.servers, "counts")
         return all(any(each.ask(word) == told[word] for each in instances) for word in "abc")
 
@@ -186,7 +189,7 @@ class Run:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start instances; all end with the test."""
+    """Provide a function that starts instances; all of them are killed when the test ends."""
     with starting() as started:
         yield started
 

@@ -1,4 +1,4 @@
-"""Directories that Apache Kafka has left: taken over whole, and handed back, or refused as they are."""
+"""Data directories of Apache Kafka: Penstock takes them over completely, or refuses and changes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.compat
 VERSION = "4.4.0"
 
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": 500}
-"""Has a snapshot written every other second, rather than every hour."""
+"""Settings that let Apache Kafka write a metadata snapshot every 500 bytes of records."""
 
 
 def state_of(directory: Path) -> dict[str, bytes | None]:
@@ -32,7 +32,7 @@ def state_of(directory: Path) -> dict[str, bytes | None]:
 
 
 def refused(directory: Path, said: str) -> None:
-    """Our broker refuses the directory, says so, and leaves every byte of it."""
+    """Assert that Penstock's broker refuses the directory with this error, and changes no byte of it."""
     before = state_of(directory)
     with pytest.raises(StorageError, match=f"cannot be taken over whole.*{said}"), Broker(data_dir=directory):
         pass
@@ -40,7 +40,7 @@ def refused(directory: Path, said: str) -> None:
 
 
 def send(servers: str, topic: str, count: int, partition: int = 0) -> list[int]:
-    """Write records as an idempotent producer; the offsets they got."""
+    """Write records with an idempotent producer; return their offsets."""
     offsets: list[int] = []
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
     for number in range(count):
@@ -61,7 +61,9 @@ def committed(servers: str, group: str, place: Place) -> int:
 
 
 def wait_for_marker(servers: str, topic: str) -> None:
-    """A transaction's end is answered before its marker is in the log."""
+    """Wait until a committed record can be read.
+
+    Apache Kafka answers the end of a transaction before it writes the marker."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "m", "isolation.level": "read_committed", "log_level": 0}
     )
@@ -73,9 +75,10 @@ def wait_for_marker(servers: str, topic: str) -> None:
 
 
 def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
-    """Stopped in order twice, so that leader epochs have moved; then ours; then Apache Kafka again.
+    """Apache Kafka stops cleanly twice, so leader epochs rise; then Penstock and Kafka use the directory.
 
-    In between a snapshot takes the place of the metadata log, as after some days.
+    Before Penstock starts, a snapshot replaces the metadata log, as happens in Apache Kafka after some
+    days.
     """
     directory = tmp_path / "data"
     with real_kafka(VERSION, SNAPSHOTS, directory=tmp_path, in_order=True) as servers:
@@ -122,7 +125,7 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
 
 
 def cut_to_snapshot(metadata: Path) -> None:
-    """Begin the metadata log where its newest snapshot ends, as Apache Kafka does after a while."""
+    """Truncate the start of the metadata log to its newest snapshot, as Apache Kafka does later on."""
     end_offset = max(int(path.name[:20]) for path in metadata.glob("*.checkpoint"))
     assert end_offset > 0
     [log] = metadata.glob("*.log")
@@ -140,7 +143,7 @@ def cut_to_snapshot(metadata: Path) -> None:
 
 @pytest.mark.soak
 def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
-    """The cleaning is Apache Kafka's own: it comes once a minute."""
+    """Apache Kafka itself deletes metadata log segments, which it does once a minute."""
     settings = {
         **SNAPSHOTS,
         "metadata.max.retention.bytes": 1000,
@@ -168,7 +171,9 @@ def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
     [("4.4.0", 1), *(pytest.param(each, 3, marks=pytest.mark.soak) for each in ("4.4.0", "4.3.0", "3.9.1"))],
 )
 def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds: int, tmp_path: Path) -> None:
-    """Ours cuts its log, Apache Kafka adds to what is left, and ours cuts again; by a dynamic quorum."""
+    """Penstock and Apache Kafka take turns; Penstock truncates the metadata log each time.
+
+    The directory has a dynamic quorum."""
     turns = Turns(tmp_path, dynamic_quorum=True)
     metadata = turns.directory / "__cluster_metadata-0"
     level = version.rpartition(".")[0]
@@ -213,7 +218,9 @@ def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds:
 @pytest.mark.soak
 @pytest.mark.parametrize("words", [(), ("--standalone",)], ids=["static voters", "dynamic quorum"])
 def test_a_directory_that_was_only_formatted(words: tuple[str, ...], tmp_path: Path) -> None:
-    """What `kafka-storage format` notes for the first start counts in ours; Apache Kafka goes on with it."""
+    """Penstock applies the users and feature levels that `kafka-storage format` wrote for the first start.
+
+    Apache Kafka then continues with the directory."""
     turns = Turns(tmp_path, dynamic_quorum=bool(words))
     properties = tmp_path / "format.properties"
     properties.write_text(
@@ -239,7 +246,9 @@ def test_a_directory_that_was_only_formatted(words: tuple[str, ...], tmp_path: P
 
 
 def test_transactions(tmp_path: Path) -> None:
-    """Committed ones are seen, aborted ones are not; the next producer of an id ends its open one."""
+    """Penstock shows committed transactions and hides aborted ones.
+
+    A new producer with the transactional id aborts the one left open."""
 
     def values(broker: Broker, topic: str, isolation: str = "read_committed") -> list[bytes]:
         rows = read_topic(topic, broker.bootstrap_servers, isolation=isolation)

@@ -1,4 +1,4 @@
-"""Transactional producers of other projects against our broker, and what `read_committed` consumers get."""
+"""Third-party transactional producers and `read_committed` consumers at Penstock's broker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from threading import Timer
 
 import pytest
 
-from compat.peers import PATIENCE_S, answers, free_ports, java, maven_classpath, need_module, until
+from compat.peers import (
+    LEAKY_CLIENTS,
+    PATIENCE_S,
+    answers,
+    free_ports,
+    java,
+    maven_classpath,
+    need_module,
+    until,
+)
 from compat.places import THREE_AND_AGAIN_ONE, made
 from penstock import Broker, Cluster
 
@@ -23,13 +32,12 @@ kafka = need_module("kafka")
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 TURNS = 6
-"""Transactions of a producer: every second one is aborted."""
+"""The number of transactions per producer; every second one is aborted."""
 COMMITTED = [b"%d/%d" % (turn, number) for turn in range(0, TURNS, 2) for number in range(3)]
 
 
@@ -204,7 +212,7 @@ def test_a_second_producer_of_an_id_fences_the_first(broker: Broker) -> None:
 
 
 def tool(name: str, *args: object) -> str:
-    """What a tool of Apache Kafka 4.3 prints, without the notes of its logger."""
+    """Run a tool of Apache Kafka 4.3; return its output without its logger's warnings."""
     main = f"org.apache.kafka.tools.{name}"
     done = java(maven_classpath("kafka-4.3.0"), main, *args, check=False)
     lines = f"{done.stdout}{done.stderr}".splitlines()
@@ -212,7 +220,7 @@ def tool(name: str, *args: object) -> str:
 
 
 def test_java_writes_many_transactions(broker: Broker) -> None:
-    """With the flow of KIP-890, a transaction each 20 ms."""
+    """Java's ProducerPerformance uses KIP-890 transactions of 20 ms each, and no record is lost."""
     servers = broker.bootstrap_servers
     told = tool(
         "ProducerPerformance", "--topic", "perf", "--num-records", 20_000, "--record-size", 100,
@@ -253,7 +261,9 @@ def test_java_describes_and_aborts(broker: Broker) -> None:
 
 
 def test_a_broker_killed_at_any_time_loses_no_transaction(tmp_path: Path) -> None:
-    """Each transaction writes to three partitions and commits an offset. Kills come at random moments."""
+    """Each transaction writes to three partitions and commits an offset.
+
+    The broker is killed at random moments."""
     random = Random(17)
     [port] = free_ports(1)
     servers = f"127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Transactions of this package's producer at Apache Kafka: both flows, and three nodes that may die."""
+"""Transactions of Penstock's producer at Apache Kafka, before and with KIP-890, while nodes are killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from broker.transactions.history import Fate, History, Read, anomalies
 from client.transactions.levels import set_level
 from compat.kafka_cluster import KafkaCluster
-from compat.peers import need_module, shared_kafka, until
+from compat.peers import LEAKY_CLIENTS, need_module, shared_kafka, until
 from penstock import Admin, Consumer, Producer, TopicPartition, read_topic
 from penstock.client import GroupMetadata
 from penstock.errors import (
@@ -35,8 +35,7 @@ confluent_kafka = need_module("confluent_kafka")
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.timeout(600),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    *LEAKY_CLIENTS,
 ]
 
 _names = itertools.count()
@@ -55,7 +54,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def read_confluent(servers: str, topic: str, partitions: int) -> list[bytes]:
-    """What librdkafka's consumer gets with `read_committed`, its default."""
+    """Return the values that librdkafka's consumer reads with `read_committed`, its default."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 2}
     )
@@ -189,7 +188,9 @@ def test_consume_transform_produce(servers: str) -> None:
 
 
 class Life:
-    """Transactions of one producer after another, with what is known of their fate."""
+    """Transactions that one producer runs until it fails and a new producer continues.
+
+    A history records their outcomes."""
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.servers, self.topic, self.partitions = servers, topic, partitions
@@ -251,7 +252,9 @@ class Life:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("level", [2, 0])
 def test_three_nodes_of_which_any_is_killed(tmp_path: Path, level: int) -> None:
-    """Leaders and coordinators die by SIGKILL and come back; the group's offset moves with the data."""
+    """Leaders and coordinators are killed and restarted.
+
+    At the end the group's offset is that of the last committed transaction."""
     random = Random(29 + level)
     with KafkaCluster("4.3.0", tmp_path) as cluster:
         set_level(cluster.servers, level)

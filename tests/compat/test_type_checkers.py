@@ -1,6 +1,6 @@
-"""Pyright agrees with mypy on what is a right use of the public calls and what a wrong one.
+"""Pyright accepts and rejects the same uses of Penstock's public API as mypy.
 
-Mypy looks at the same files with every `make lint`.
+`make lint` runs mypy on the same files.
 """
 
 from __future__ import annotations

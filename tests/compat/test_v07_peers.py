@@ -1,4 +1,4 @@
-"""A driver of the age of Kafka 0.7, written by others, against our broker."""
+"""A third-party Kafka 0.7 driver, for Node, against Penstock."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def test_the_node_driver_produces_and_consumes(tmp_path: Path) -> None:
 
 
 def test_the_node_driver_speaks_to_a_cluster_of_today_through_a_gateway() -> None:
-    """It decompresses nothing, so it needs plain messages; it writes no offset above 65535, 15 slots."""
+    """The driver cannot decompress, so the gateway sends plain messages.
+
+    The driver cannot send offsets above 65535, which the gateway reaches after 15 messages, so the test
+    uses few."""
     program = peers.node_program("kafka-node-0.7")
     with (
         KafkaBroker(num_partitions=1) as kafka,

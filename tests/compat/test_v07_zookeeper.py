@@ -1,4 +1,4 @@
-"""Kafka 0.7 on a real ZooKeeper: registration, discovery, groups that share, are killed and come back."""
+"""Kafka 0.7 on a real ZooKeeper: registration, discovery, and groups whose members are killed and return."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ pytestmark = pytest.mark.compat
 
 TICK_MS = 200
 SESSION_MS = 60_000
-"""Sessions of those who are not killed: a short one ends where the machine leaves its owner waiting."""
+"""The ZooKeeper session timeout, in ms, of processes that are not killed.
+
+It is long, since a short session could expire on a busy machine."""
 SHORT_SESSION_MS = 1_000
-"""Sessions of processes that are killed: what they held is free for others so much later."""
+"""The session timeout, in ms, of processes that are killed: then others can soon take their partitions."""
 QUICK: dict[str, object] = {
     "session_timeout_ms": SESSION_MS,
     "connection_timeout_ms": SESSION_MS,
@@ -50,7 +52,7 @@ QUICK: dict[str, object] = {
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server on loopback with short ticks; ``host:port``."""
+    """Run a ZooKeeper server on loopback with short ticks; yield ``host:port``."""
     directory = tmp_path_factory.mktemp("zookeeper")
     (port,) = peers.free_ports(1)
     config = directory / "zoo.cfg"
@@ -73,7 +75,9 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def answers(port: int) -> bool:
-    """Whether a server serves there: while it starts, it accepts connections and never answers them."""
+    """Return True if a ZooKeeper server answers.
+
+    While it starts, it accepts connections without answering them."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as asked:
         asked.sendall(b"srvr")
         return asked.recv(9) == b"Zookeeper"
@@ -82,7 +86,7 @@ def answers(port: int) -> bool:
 
 @pytest.fixture
 def admin(zookeeper: str, request: pytest.FixtureRequest) -> Iterator[KazooClient]:
-    """A client of the test's own, in the chroot that everything in the test uses."""
+    """Provide a ZooKeeper client for the test itself, in a chroot that all clients of the test use."""
     chroot = f"/{request.node.name.partition('[')[0]}-{os.urandom(3).hex()}"
     client = KazooClient(zookeeper, timeout=SESSION_MS / 1000)
     client.start(PATIENCE_S)
@@ -100,7 +104,7 @@ def hosts(zookeeper: str, admin: KazooClient) -> str:
 
 @pytest.fixture
 def brokers(tmp_path: Path, hosts: str) -> Iterator[Callable[..., Broker07]]:
-    """Makes running brokers of a number."""
+    """Provide a function that runs a broker with a given broker id."""
     with contextlib.ExitStack() as stack:
 
         def make(number: int, partitions: int = 3, **settings: object) -> Broker07:
@@ -124,7 +128,7 @@ def text(client: KazooClient, path: str) -> str | None:
 
 
 def expire(client: KazooClient, hosts: str) -> None:
-    """End a session from outside, as the server does with one that has been silent for too long."""
+    """End a client's ZooKeeper session from outside, as the server does when a client is silent too long."""
     session = client.client_id
 
     def is_over() -> bool:
@@ -290,7 +294,7 @@ def reaches(producer: Producer07, broker: Broker07) -> bool:
 
 
 def announce(brokers: list[Broker07], admin: KazooClient, topic: str = "t") -> None:
-    """Have a topic exist on all brokers."""
+    """Create a topic on all brokers, and wait until ZooKeeper lists the topic for each of them."""
     for broker in brokers:
         with Driver07(broker.host, broker.port) as driver:
             driver.connection.produce([])
@@ -487,7 +491,7 @@ with GroupConsumer07(hosts, "g", ["t"], consumer_id=name, settings=settings) as 
 
 
 class Members:
-    """Consumers as processes of their own, which can be killed; what they print is what was delivered."""
+    """Consumer processes that can be killed; their output shows which messages were delivered."""
 
     def __init__(self, hosts: str, directory: Path, *, session_ms: int = SESSION_MS) -> None:
         self._hosts = hosts
@@ -537,7 +541,7 @@ with Broker07(sys.argv[1], port=int(sys.argv[2]), settings=eval(sys.argv[3])):
 
 
 class BrokerProcess:
-    """A broker that can be killed and comes back with its port, number and data."""
+    """A broker process that can be killed and started again with its port, broker id and data."""
 
     def __init__(self, hosts: str, directory: Path, number: int) -> None:
         (self.port,) = peers.free_ports(1)
@@ -564,7 +568,7 @@ class BrokerProcess:
         self._process.stdout.close()
 
     def messages(self) -> Counter[bytes]:
-        """What the broker has of the topic."""
+        """Return how often each message is stored in the broker's partitions of the topic."""
         with Driver07("127.0.0.1", self.port) as driver:
             return Counter(
                 message.payload for number in range(3) for message in driver.messages("t", number, 0)
@@ -572,7 +576,9 @@ class BrokerProcess:
 
 
 def random_trouble(hosts: str, admin: KazooClient, directory: Path, seconds: float, seed: int) -> None:
-    """Members and brokers are killed and come back, messages are sent; in the end all have been delivered."""
+    """Kill and restart members and brokers at random while messages are sent.
+
+    At the end all messages must have been delivered."""
     dice = random.Random(seed)
     members = Members(hosts, directory, session_ms=SHORT_SESSION_MS)
     with contextlib.ExitStack() as stack:

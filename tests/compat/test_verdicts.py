@@ -1,4 +1,4 @@
-"""Apache Kafka's own tests, from its jars, against Penstock: what passed once passes."""
+"""Apache Kafka's own tests, from its jars, run against Penstock: a test that passed before must pass."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from compat.verdicts.run import tell
 pytestmark = pytest.mark.compat
 
 ATTEMPTS = 5
-"""Runs of a test until one passes: the second is by one JVM with nothing beside it, later ones by a JVM of
-their own. Some tests count on seconds, one on a JVM that has compiled nothing yet.
+"""The maximum number of runs of a test, of which one must pass.
+
+The second run has no other JVMs running beside it; later runs have a JVM for each test. Some tests depend on
+timing, and one on a JVM that has not yet compiled anything.
 """
 
 ALL_JOBS = 7
-"""JVMs side by side. The longest tests, those of MirrorMaker, wait four fifths of their time."""
+"""The number of JVMs that run at the same time.
+
+The longest tests, those of MirrorMaker, spend four fifths of their time waiting."""
 
 
 def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:
-    """Run tests, `jobs` JVMs at a time, the longest class first; return what each came to, by its name."""
+    """Run tests with `jobs` JVMs at a time, the longest class first.
+
+    Returns a dict from each test's name to its verdict."""
     for tool in ("java", "javac", "mvn"):
         need(tool)
     kerberos_library()
@@ -41,7 +47,7 @@ def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:
 
 
 def failures(names: Iterable[str], log: Path, *, jobs: int = 2) -> dict[str, str]:
-    """Return what those tests came to that passed in none of ATTEMPTS runs."""
+    """Return the verdicts of the tests that passed in none of ATTEMPTS runs."""
     left = dict.fromkeys(names, "was not run")
     for attempt in range(ATTEMPTS):
         if left:

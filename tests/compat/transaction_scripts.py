@@ -1,7 +1,7 @@
-"""Scripts of transactions for comparing brokers, in the flow before KIP-890 and in that of KIP-890.
+"""Request scripts about transactions, before and with KIP-890, for comparing brokers.
 
-What a broker does in its own time (markers, the end behind them) is waited for before the next request,
-so that answers do not depend on which broker is quicker.
+The scripts wait for asynchronous work of a broker (such as writing markers) before the next request, so
+that answers do not depend on the brokers' speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.records.batch import encode_batch
 CONCURRENT = 51
 COMMIT, ABORT = True, False
 NOW = int(time.time() * 1000)
-"""Times of records: older ones would make Kafka begin another segment with each marker."""
+"""The timestamp of records, in ms: with old timestamps Kafka would roll a segment for each marker."""
 STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
     "PrepareEpochFence",
@@ -41,13 +41,13 @@ NONE = Pair(-1, -1)
 
 
 class Transactional:
-    """One transactional id, and requests about it."""
+    """A producer with a transactional id, which sends the requests of a transaction."""
 
     def __init__(self, t: Talk, name: str, *, is_new: bool) -> None:
         self.t = t
         self.id = t.name(name)
         self.is_new = is_new
-        """The flow of KIP-890."""
+        """True if the producer uses the transaction protocol of KIP-890."""
         self.pair = NONE
         self.sequences: dict[tuple[str, int, Pair], int] = {}
         loaded(t, self.id)
@@ -55,7 +55,9 @@ class Transactional:
     # --- the coordinator -------------------------------------------------------------------------------
 
     def init(self, version: int | None = None, *, given: Pair = NONE, timeout_ms: int = 60_000) -> Pair:
-        """InitProducerId, again until nothing else is under way."""
+        """Send InitProducerId.
+
+        After CONCURRENT_TRANSACTIONS the request is repeated once the old transaction has ended."""
         tree = {"transactional_id": self.id, "transaction_timeout_ms": timeout_ms}
         tree |= {"producer_id": given.id, "producer_epoch": given.epoch}
         version = min(5, self.t.latest("InitProducerId")) if version is None else version
@@ -73,7 +75,7 @@ class Transactional:
         add_partitions(self.t, self.id, pair, topics, version)
 
     def end(self, commit: bool, *, pair: Pair | None = None, version: int | None = None) -> Any:
-        """EndTxn; in the flow of KIP-890 the next pair is taken over."""
+        """Send EndTxn; with KIP-890 take the producer id and epoch from the response."""
         asked = self.pair if pair is None else pair
         version = (5 if self.is_new else 4) if version is None else version
         tree = {"transactional_id": self.id, "producer_id": asked.id, "producer_epoch": asked.epoch}
@@ -84,7 +86,7 @@ class Transactional:
         return answer
 
     def settled(self) -> None:
-        """Wait until no markers are missing."""
+        """Wait until the transaction's markers are written."""
         for _ in range(WAITS_MAX):
             [found] = self.t.ask_quietly("DescribeTransactions", 0, {"transactional_ids": [self.id]})[
                 "transaction_states"
@@ -147,7 +149,7 @@ class Transactional:
 
 
 def loaded(t: Talk, transactional_id: str) -> None:
-    """Wait until the coordinator of an id can be asked."""
+    """Wait until the coordinator of a transactional id answers without a loading error."""
     for _ in range(WAITS_MAX):
         asked = {"key": transactional_id, "key_type": 1, "coordinator_keys": [transactional_id]}
         found = t.ask_quietly("FindCoordinator", 4, asked)
@@ -194,7 +196,7 @@ def by_topic(places: Iterable[tuple[str, int]]) -> list[Any]:
 
 
 def read(t: Talk, name: str, offset: int = 0, *, version: int | None = None, **more: Any) -> None:
-    """Fetch at both isolation levels; the order of aborted transactions is noted as well."""
+    """Send Fetch with both isolation levels; record the aborted transactions in their order as well."""
     version = t.latest("Fetch") if version is None else version
     for level in (0, 1):
         fetch(t, version, name, offset, isolation_level=level, **more)
@@ -208,7 +210,7 @@ def read(t: Talk, name: str, offset: int = 0, *, version: int | None = None, **m
 
 
 def offsets(t: Talk, name: str) -> None:
-    """ListOffsets at both isolation levels, for every kind of time."""
+    """Send ListOffsets with both isolation levels, for every special timestamp and for real timestamps."""
     for version in t.some_versions("ListOffsets"):
         for level in (0, 1) if version >= 2 else (0,):
             for moment in (-1, -2, -3, NOW, NOW + 1, NOW * 2):
@@ -225,7 +227,7 @@ def offsets(t: Talk, name: str) -> None:
 
 
 def committed(t: Talk, group: str, name: str, *, some: bool = True) -> None:
-    """OffsetFetch, with and without require_stable."""
+    """Send OffsetFetch with and without require_stable, in every version."""
     for version in t.versions("OffsetFetch"):
         for stable in (False, True):
             topic = {"name": name, "topic_id": t.topic_id(name), "partition_indexes": [0, 1]}
@@ -240,12 +242,14 @@ def committed(t: Talk, group: str, name: str, *, some: bool = True) -> None:
 
 
 def checks_epochs(t: Talk) -> bool:
-    """Whether an epoch that is yet to come is refused. 3.9 takes it, and then cannot end the transaction."""
+    """Return True if both brokers reject an epoch above the current one.
+
+    3.9 accepts it, and can then no longer end the transaction."""
     return t.latest("EndTxn") >= 5
 
 
 def flows(t: Talk) -> Iterator[bool]:
-    """Both flows, where both brokers have them."""
+    """Yield False for transactions before KIP-890 and, if both brokers support them, True for KIP-890's."""
     yield False
     if t.latest("EndTxn") >= 5:
         yield True
@@ -342,7 +346,7 @@ def brought_to(t: Talk, state: str, name: str, label: str, *, is_new: bool) -> T
 
 @script
 def txn_end(t: Talk) -> None:
-    """Every state, with the current epoch and others, as commit and as abort, and each once again."""
+    """Send EndTxn in every state, as commit and abort, with current, older and newer epochs, each twice."""
     number = 0
     name = t.create_topic("ends", 1)
     for is_new in flows(t):
@@ -375,8 +379,11 @@ def txn_end(t: Talk) -> None:
 
 
 @script
-def txn_epochs_run_out(t: Talk) -> None:
-    """An epoch is raised by each of many requests, and the producer id is replaced at the end."""
+def txn_empty_aborts_raise_epochs(t: Talk) -> None:
+    """Raise a producer's epoch with empty aborts, and send EndTxn with the old epochs too.
+
+    The script does not raise the epoch to its maximum, where the producer id is replaced: that takes too
+    long."""
     if t.latest("EndTxn") < 5:
         return
     name = t.create_topic("out")
@@ -490,7 +497,7 @@ def txn_add_offsets(t: Talk) -> None:
 
 @script
 def txn_produce(t: Talk) -> None:
-    """Batches that are not in a transaction, out of order, repeated, by others, and mixed."""
+    """Send batches outside a transaction, out of sequence, repeated, from other producers, and mixed."""
     for version in {*t.some_versions("Produce"), 10, 11, 12}.intersection(t.versions("Produce")):
         is_new = version >= 12
         name = t.create_topic(f"p{version}", 2)
@@ -597,7 +604,7 @@ def txn_two_producers_in_a_request(t: Talk) -> None:
 
 @script
 def txn_reading(t: Talk) -> None:
-    """Three transactions over one another, ended in another order; fetched from every offset."""
+    """Interleave three transactions, end them in another order, and fetch from every offset."""
     name = t.create_topic("read")
     for is_new in flows(t):
         three = [Transactional(t, f"r{is_new:d}{n}", is_new=is_new) for n in range(3)]
@@ -631,7 +638,7 @@ def txn_reading(t: Talk) -> None:
 
 @script
 def txn_long_poll(t: Talk) -> None:
-    """A reader that waits for what is committed later."""
+    """Send a waiting `read_committed` fetch, and commit or abort a transaction meanwhile."""
     for is_new in flows(t):
         name = t.create_topic(f"poll{is_new:d}")
         tx = Transactional(t, f"poll{is_new:d}", is_new=is_new)
@@ -782,7 +789,7 @@ def plain(t: Talk, group: str, name: str, offset: int) -> None:
 
 
 def group_ready(t: Talk, group: str) -> None:
-    """Wait until the coordinator of a group can be asked."""
+    """Wait until the coordinator of a group answers without a loading error."""
     for _ in range(WAITS_MAX):
         found = t.ask_quietly("FindCoordinator", 4, {"key_type": 0, "coordinator_keys": [group]})
         if all(each["error_code"] == 0 for each in found["coordinators"]):
@@ -794,7 +801,7 @@ def group_ready(t: Talk, group: str) -> None:
 
 @script
 def txn_offsets_of_members(t: Talk) -> None:
-    """Offsets of a group with a member, by generation, member and instance."""
+    """Send TxnOffsetCommit for a group with a member, with various generations, members and instances."""
     name = t.create_topic("fenced")
     for version in (3, 4, 5):
         if version > t.latest("TxnOffsetCommit"):
@@ -871,7 +878,7 @@ def txn_markers(t: Talk) -> None:
 
 @script
 def txn_hanging(t: Talk) -> None:
-    """A transaction that is aborted by hand goes on as if it had none of its data."""
+    """Abort a transaction in a partition with WriteTxnMarkers, then continue the transaction."""
     for is_new in flows(t):
         name = t.create_topic(f"hang{is_new:d}")
         tx = Transactional(t, f"hang{is_new:d}", is_new=is_new)
@@ -934,7 +941,7 @@ def txn_describing(t: Talk) -> None:
 
 @script
 def txn_timeouts(t: Talk) -> None:
-    """What is asked after a transaction has been aborted because it took too long."""
+    """Send requests of a transaction after the broker has aborted it because of its timeout."""
     for is_new in flows(t):
         for case in range(4):
             name = t.create_topic(f"late{is_new:d}{case}")

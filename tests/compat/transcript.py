@@ -1,12 +1,12 @@
-"""What a broker answers to a script, as plain trees in which only what must differ is made the same.
+"""Record a broker's answers to a script as trees, in a form that can be compared between brokers.
 
-A script is a function of a `Talk`. It runs once against each broker, asks the same requests in the same
-order, and the two transcripts are compared field by field. Requests and answers are dicts of the fields
-that the version has, by attribute name.
+A script is a function of a `Talk`. It runs once against each broker and sends the same requests in the same
+order. The two transcripts are compared field by field. Requests and answers are dicts from the attribute
+names of the version's fields to their values.
 
-Made the same: ids that a broker invents (of topics, producers, sessions, directories; those of
-members are numbered as they appear), times near now, host, port, directory paths, sizes of disks, throttle
-times. Messages for people are left out.
+Values that always differ are replaced: generated ids of topics, producers, sessions and directories, times
+near now, host, port, directory paths, disk sizes, and throttle times. Member ids are numbered as they appear.
+Error messages are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ Tree = Any
 CLOSED = "connection closed"
 SILENCE = "no answer"
 WAITS_MAX = 5_000
-"""How often a script asks, with pauses of 5 to 20 ms, for what a broker is about to do: some minutes."""
+"""The number of times that a script repeats a request while it waits for a broker.
+
+The pauses of 5 to 20 ms add up to some minutes."""
 
 INVENTED = {
     "member_id", "leader", "topic_id", "directory_id", "cluster_id", "log_dir", "session_id",
@@ -51,11 +53,11 @@ NAMES = (
     "partition_index", "partition", "index", "broker_id", "node_id", "replica_id", "producer_id",
     "base_offset", "topic_id", "member_id", "entity", "entity_type",
 )  # fmt: skip
-"""Fields by which entries of a list are told apart: the order of most lists has no meaning."""
+"""Fields that identify the entries of a list, since the order of most lists has no meaning."""
 
 
 class Exchange(NamedTuple):
-    """One request and what came back."""
+    """A request and its answer, as recorded by a `Talk`."""
 
     api: str
     version: int
@@ -67,7 +69,7 @@ class Exchange(NamedTuple):
 
 
 def build(message_class: type[Message], tree: Tree, version: int) -> Message:
-    """The message that `tree` describes; fields that the version lacks are left out."""
+    """Make a message from a tree of its fields; leave out fields that the version lacks."""
     classes = classes_of(message_class)
 
     def struct_of(layout: StructLayout, tree: Tree) -> Any:
@@ -87,7 +89,9 @@ def build(message_class: type[Message], tree: Tree, version: int) -> Message:
 
 
 def tree_of(message: Message, version: int) -> Tree:
-    """The fields of a message that the version has. Records become what they hold, uuids ``Uuid`` bytes."""
+    """Return a message as a tree of the fields that its version has.
+
+    Records are decoded, and `Uuid` values become bytes."""
 
     def struct_tree(layout: StructLayout, struct: Any) -> Tree:
         if struct is None:
@@ -110,7 +114,9 @@ def tree_of(message: Message, version: int) -> Tree:
 
 
 def records_tree(data: bytes) -> Tree:
-    """Batches as they are framed and what is in them; how many bytes of a cut batch follow."""
+    """Return the headers and records of batches as a tree.
+
+    The size in bytes of an incomplete batch at the end follows."""
     found: list[Tree] = []
     end = 0
     try:
@@ -134,7 +140,7 @@ def records_tree(data: bytes) -> Tree:
 
 
 class Talk:
-    """One broker, asked. `versions` says which versions of an API both brokers offer."""
+    """A connection to one broker that records answers. `versions` are those that both brokers offer."""
 
     def __init__(
         self,
@@ -146,7 +152,9 @@ class Talk:
         prefix: str,
         patience_s: float = 4,
     ) -> None:
-        """`settle_s` is how long a change may take to arrive; no answer within `patience_s` is `SILENCE`."""
+        """`settle_s` is how many seconds a change may take to propagate.
+
+        No answer within `patience_s` seconds is recorded as `SILENCE`."""
         self.port = int(servers.rpartition(":")[2])
         self.ranges = ranges
         self.random = random.Random(seed)
@@ -168,12 +176,12 @@ class Talk:
             each.close()
 
     def versions(self, api: str) -> Iterator[int]:
-        """The versions of `api` that both offer; none if one does not have it."""
+        """Yield the versions of `api` that both brokers offer; none if a broker lacks the API."""
         low, high = self.ranges.get(api, (0, -1))
         return iter(range(low, high + 1))
 
     def some_versions(self, api: str) -> list[int]:
-        """The first, the middle and the last of `versions`: for scripts that ask much."""
+        """Return the first, middle and last of `versions`, for scripts that send many requests."""
         every = list(self.versions(api))
         return sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
 
@@ -184,18 +192,18 @@ class Talk:
         return all(api in self.ranges for api in apis)
 
     def name(self, name: str) -> str:
-        """A topic or group name that only this run uses."""
+        """Return a topic or group name that only this run of the script uses."""
         return f"{self.prefix}-{name}"
 
     # --- asking ---------------------------------------------------------------------------------------------
 
     def ask(self, api: str, version: int, tree: Tree, *, on: int = 0) -> Tree:
-        """Ask and note the answer; return it as it came, ids and all, or `CLOSED` or `SILENCE`."""
+        """Send a request and record the answer; return the original answer, or `CLOSED` or `SILENCE`."""
         self.send(api, version, tree, on=on)
         return self.receive(on=on)
 
     def ask_quietly(self, api: str, version: int, tree: Tree) -> Tree:
-        """Ask without noting it down: to learn ids, or to wait for something."""
+        """Send a request without recording the answer, to find out ids or to wait for an event."""
         noted = len(self.exchanges)
         try:
             return self.ask(api, version, tree, on=-1)
@@ -203,7 +211,7 @@ class Talk:
             del self.exchanges[noted:]
 
     def fetched(self, api: str, version: int, tree: Tree) -> bytes:
-        """Ask for the records of one partition without noting it; return them as they came."""
+        """Fetch records of one partition without recording the answer; return their bytes."""
         self.send(api, version, tree, on=-1)
         self._due[-1].pop(0)
         frame = self._frame(-1)
@@ -212,7 +220,7 @@ class Talk:
         return bytes(message.responses[0].partitions[0].records or b"")
 
     def each(self, api: str, *trees: Tree) -> None:
-        """Ask every tree in every version."""
+        """Send each of the request trees in every version of the API."""
         for version in self.versions(api):
             for tree in trees:
                 self.ask(api, version, tree)
@@ -241,15 +249,15 @@ class Talk:
         return answer
 
     def has_answer(self, on: int, patience_s: float) -> bool:
-        """Whether the answer that is due on a connection has begun to come."""
+        """Return True if an answer begins to arrive on a connection within `patience_s` seconds."""
         return bool(select.select([self.sockets[on]], [], [], patience_s)[0])
 
     def note(self, word: str, about: Tree) -> None:
-        """Put something of the script's own between the answers."""
+        """Record a value of the script's own, so that it is compared like an answer."""
         self.exchanges.append(Exchange(word, 0, about, about))
 
     def raw(self, label: str, frame: bytes, *, size: int | None = None) -> None:
-        """Send bytes that need not be a request; note whether an answer of any kind comes."""
+        """Send bytes that need not be a valid request; record whether the broker answers at all."""
         framed = struct.pack(">i", len(frame) if size is None else size) + frame
         self._write(framed, -2)
         answer = self._frame(-2)
@@ -287,18 +295,18 @@ class Talk:
     # --- what scripts need to go on -------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let a change reach the whole of a broker that has its metadata at second hand."""
+        """Wait for a change to reach all parts of a broker, which may apply metadata with a delay."""
         time.sleep(self._settle_s)
 
     def topic_id(self, name: str) -> bytes:
-        """The id of a topic, zero if it does not exist."""
+        """Return the id of a topic, zero if the topic does not exist."""
         topic = {"name": name, "topic_id": bytes(16)}
         asked = {"topics": [topic], "allow_auto_topic_creation": False}
         found = self.ask_quietly("Metadata", 12, asked)
         return bytes(found["topics"][0]["topic_id"])
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> str:
-        """Make a topic without noting it; returns its full name."""
+        """Create a topic without recording the answer; return its full name."""
         full = self.name(name)
         settings = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
         topic = {"name": full, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
@@ -318,7 +326,7 @@ class Talk:
     # --- what must differ is made the same ------------------------------------------------------------------
 
     def plain(self, value: Tree, field: str = "") -> Tree:
-        """A tree in which what a broker invents has become what every broker would say."""
+        """Return a tree in which values that a broker generates are replaced with comparable ones."""
         if isinstance(value, dict):
             return {k: self.plain(v, k) for k, v in value.items() if k not in DROPPED}
         if isinstance(value, list):
@@ -337,12 +345,12 @@ class Talk:
         return value
 
     def _order(self, entry: Tree) -> tuple[str, ...]:
-        """Members in the order in which they were first heard of, the rest by what it is called."""
+        """Return a sort key: members in the order of their first appearance, other entries by their name."""
         known = self._symbols.get(entry.get("member_id", ""), "")
         return (known.rjust(16), *_order(entry))
 
     def _know_producer(self, producer_id: int) -> None:
-        """Note that the broker has given out an id: which number it is has no meaning."""
+        """Number a producer id in the order of appearance, since its value has no meaning."""
         if producer_id >= 0:
             self._producers.setdefault(producer_id, f"producer {len(self._producers) + 1}")
 
@@ -370,7 +378,7 @@ def _order(entry: Tree) -> tuple[str, ...]:
 
 
 class Mismatch(NamedTuple):
-    """A field in which two answers differ. `path` has ``[]`` for any entry of a list."""
+    """A field in which two answers differ. In `path`, ``[]`` stands for any entry of a list."""
 
     api: str
     version: int
@@ -386,7 +394,7 @@ class Mismatch(NamedTuple):
 
 
 def compare(ours: list[Exchange], theirs: list[Exchange]) -> Iterator[Mismatch]:
-    """Every field in which the answers of two transcripts of one script differ."""
+    """Yield every field in which two brokers' answers to one script differ."""
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         assert mine[:2] == other[:2], f"different ways from {ours[number - 3 : number + 1]}: {other}"
     assert len(ours) == len(theirs), "the script took different ways"
@@ -417,7 +425,7 @@ def _differing(path: str, ours: Tree, theirs: Tree) -> Iterator[tuple[str, Tree,
 
 
 def _by_name(entries: list[Tree]) -> dict[Any, Tree]:
-    """Entries under what tells them apart, and a number where one is there twice."""
+    """Return a list's entries keyed by their identifying field, and by a number for repeated ones."""
     found: dict[Any, Tree] = {}
     for entry in entries:
         key = tuple(str(entry[name]) for name in NAMES if name in entry and name != "value")[:1]

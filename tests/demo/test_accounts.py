@@ -1,4 +1,4 @@
-"""The accounts: exact, or an error that says which two figures differ."""
+"""Tests of the demo's accounts: figures that must add up; an error names the two that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of the demo: read right, in one order, with no pandas in sight."""
+"""Tests of the demo's data set: its rows are read correctly, in one order, and without pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's broker: started, found again, stopped, also after its demo is gone."""
+"""Tests of the demo's broker: it is started, found again and stopped, even after the demo has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the replay writes: the same records whenever and however often it is interrupted."""
+"""Tests that the demo's replay writes the same records however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_malformed_records_are_of_nine_kinds_and_the_same_every_time(flights: pl
 def test_every_tenth_departure_is_a_structured_event(
     departures: pa.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is written already: the sequence is the same."""
+    """The choice depends only on the sequence of departures, whatever is already written."""
     monkeypatch.setattr(malformed, "MALFORMED_COUNT", 0)
     good = plan.flights_plan("flights", departures)
     modes: Counter[str] = Counter()

@@ -1,4 +1,7 @@
-"""The main job, whole: a few days of it, uninterrupted and killed again and again, cell by cell."""
+"""Tests of the demo's Spark job over a few days of data, uninterrupted and repeatedly killed.
+
+The tests compare each cell of the output.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from penstock.demo.plan import structured_departures
 
 DAYS = 5
 WAIT_SECONDS = 900.0
-"""Only to end a run that hangs: a busy machine takes many times as long as an idle one."""
+"""The time in seconds after which a run counts as hanging.
+
+It is long, because a busy machine takes many times longer than an idle one.
+"""
 WEATHER = ["temp", "wind_speed", "precip", "visib"]
 COLUMNS = ["origin", "carrier", "hour", "scheduled", "departed", "mean_dep_delay", *WEATHER]
 
@@ -45,7 +51,7 @@ def number(text: str) -> float | None:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[tuple[str, str, str], Cell]:
-    """The table as the csv module and a loop see it."""
+    """Return the expected output table, computed with the csv module and a loop."""
     with zipfile.ZipFile(io.BytesIO(data_file("flights.csv.zip"))) as archive:
         flights = csv.DictReader(io.StringIO(archive.read("flights.csv").decode()))
         delays: dict[tuple[str, str, str], list[float | None]] = defaultdict(list)
@@ -106,7 +112,7 @@ def check(output: Path, expected: dict[tuple[str, str, str], Cell]) -> None:
 
 @contextmanager
 def demo(output: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """A running demo in a process group of its own, which ends with the block."""
+    """Start the demo in a process group of its own, and kill that group at the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "penstock", "demo", "--limit", str(DAYS), "--output", str(output), *more],
         stdout=subprocess.PIPE,
@@ -132,7 +138,7 @@ def finish(output: Path, *more: str) -> str:
 
 
 def kill_when(output: Path, reached: Callable[[], bool]) -> None:
-    """Start the demo, and kill all of its processes as soon as it has come so far."""
+    """Start the demo, and kill all of its processes as soon as `reached` returns True."""
     with demo(output) as process:
         deadline = time.monotonic() + WAIT_SECONDS
         while not reached():
@@ -146,7 +152,10 @@ def exists(directory: Path, pattern: str) -> bool:
 
 
 def finish_and_check(output: Path, expected: dict[tuple[str, str, str], Cell]) -> None:
-    """Let the demo run to its end, and check what came out; started once more, it has nothing left to do."""
+    """Run the demo to its end and check its output.
+
+    A second run then finds nothing left to do.
+    """
     said = finish(output)
     check(output, expected)
     assert "lag" in said

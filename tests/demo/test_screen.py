@@ -1,4 +1,4 @@
-"""What a person sees of the demo: no figure before there is one, one line for each topic, how to go on."""
+"""Tests of the demo's terminal output: no number before it is known, one line per topic, next steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The six requests of the protocol guide in version 0, written and read field by field."""
+"""Version 0 of the six APIs of "A Guide To The Kafka Protocol", written and read field by field."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from documents.raw import (
 )
 
 Place = tuple[str, int]
-"""A topic and a partition of it."""
+"""A topic and a partition number."""
 
 
 class PartitionOf(NamedTuple):
-    """What Metadata says of a partition."""
+    """The description of a partition in a Metadata response."""
 
     error: int
     leader: int
@@ -34,7 +34,7 @@ class PartitionOf(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What Metadata says."""
+    """The decoded contents of a Metadata response."""
 
     brokers: dict[int, tuple[str, int]]
     errors: dict[str, int]
@@ -68,7 +68,7 @@ def produce_body(sets: dict[Place, bytes], acks: int = 1, timeout_ms: int = 10_0
 
 
 def produce(raw: Raw, sets: dict[Place, bytes], acks: int = -1) -> dict[Place, tuple[int, int]]:
-    """Error and offset of each partition."""
+    """Send Produce 0; return the error code and base offset of each partition."""
     answer = raw.ask(PRODUCE, produce_body(sets, acks))
     found = {}
     for _ in range(answer.i32()):
@@ -98,7 +98,7 @@ def fetch(
     most: int = 1 << 20,
     replica: int = -1,
 ) -> dict[Place, tuple[int, int, bytes]]:
-    """Error, high watermark and message set of each partition."""
+    """Send Fetch 0; return the error code, high watermark and message set of each partition."""
     answer = raw.ask(FETCH, fetch_body(places, wait_ms, least, most, replica))
     found = {}
     for _ in range(answer.i32()):
@@ -122,7 +122,10 @@ def offsets(raw: Raw, place: Place, time_ms: int, most: int = 10) -> tuple[int, 
 
 
 def commit(raw: Raw, group: str, place: Place, offset: int, note: str | None) -> int:
-    """The error. The answer begins with its topics: no release sent the ClientId that the guide has there."""
+    """Commit an offset with version 0; return the error code.
+
+    The response begins with the topics: no release sent the ClientId that the guide shows before them.
+    """
     topic, number = place
     wanted = string(topic) + array([i32(number) + i64(offset) + string(note)])
     answer = raw.ask(COMMIT, string(group) + array([wanted]))
@@ -133,7 +136,7 @@ def commit(raw: Raw, group: str, place: Place, offset: int, note: str | None) ->
 
 
 def committed(raw: Raw, group: str, place: Place) -> tuple[int, bytes | None, int]:
-    """Offset, metadata and error."""
+    """Send OffsetFetch 0; return the offset, the metadata and the error code."""
     topic, number = place
     answer = raw.ask(COMMITTED, string(group) + array([string(topic) + array([i32(number)])]))
     assert (answer.i32(), answer.name(), answer.i32(), answer.i32()) == (1, topic, 1, number)

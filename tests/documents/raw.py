@@ -1,4 +1,4 @@
-"""Bytes as the first documents write them, put together by hand: nothing is from the package under test."""
+"""Encoding and decoding of the bytes that the first protocol documents describe, without Penstock's code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def array(items: Iterable[bytes]) -> bytes:
 def message(
     value: bytes | None, key: bytes | None = None, attributes: int = 0, crc: int | None = None
 ) -> bytes:
-    """A message of magic 0; with a given checksum, or the one it ought to have."""
+    """Return a message of magic 0, with a correct CRC unless `crc` is given."""
     rest = i8(0) + i8(attributes) + data(key) + data(value)
     return struct.pack(">I", zlib.crc32(rest) if crc is None else crc) + rest
 
@@ -61,7 +61,7 @@ def message_set(*messages: bytes, offsets: Iterable[int] | None = None) -> bytes
 
 
 class Reader:
-    """Takes an answer apart from its beginning; `end` fails where anything is left."""
+    """A decoder that reads a response from its start; `end` raises AssertionError if bytes are left."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
@@ -106,7 +106,10 @@ class Reader:
 
 
 def messages_in(found: bytes) -> tuple[list[tuple[int, int, bytes | None, bytes | None]], bytes]:
-    """(offset, attributes, key, value) of each whole message, its checksum compared; and what is left."""
+    """Return the complete messages of a message set, and the bytes of an incomplete one behind them.
+
+    Each message is (offset, attributes, key, value). Raise AssertionError if a CRC is wrong.
+    """
     rows = []
     while len(found) >= 12:
         offset, size = struct.unpack_from(">qi", found)
@@ -124,7 +127,7 @@ def messages_in(found: bytes) -> tuple[list[tuple[int, int, bytes | None, bytes 
 
 
 class Raw:
-    """One connection to a broker."""
+    """One connection to a broker, over which a test sends and receives bytes."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address, 20)
@@ -141,12 +144,15 @@ class Raw:
         self.socket.sendall(request(api, body, correlation, version, client))
 
     def frame(self) -> bytes | None:
-        """What comes next behind its length; None once the other end has closed the connection."""
+        """Receive the next frame, without its size; return None if the broker has closed the connection."""
         head = self._receive(4)
         return None if head is None else self._receive(int.from_bytes(head, "big"))
 
     def answer(self) -> tuple[int, Reader] | None:
-        """The next correlation id and what follows it; None once the broker has closed the connection."""
+        """Receive the next response; return its correlation id and body.
+
+        Return None if the broker has closed the connection.
+        """
         body = self.frame()
         if body is None:
             return None

@@ -1,4 +1,4 @@
-"""What the page about JoinGroup, versions 0 and 1, says of groups, asked of brokers by sockets."""
+"""Tests of the Kafka page about JoinGroup 0 and 1: requests over sockets check what it says of groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNKNOWN_MEMBER, ILLEGAL_GENERATION, INCONSISTENT, REBALANCING = 25, 22, 23, 27
 
 
 class Joined(NamedTuple):
-    """An answer to JoinGroup, the same in versions 0 and 1."""
+    """A decoded JoinGroup response; versions 0 and 1 have the same fields."""
 
     error: int
     generation: int
@@ -49,7 +49,7 @@ class Joined(NamedTuple):
 
 
 class Member:
-    """One connection to the coordinator of a group."""
+    """A consumer group member with its own connection to the group's coordinator."""
 
     def __init__(self, address: tuple[str, int], group: str) -> None:
         self.raw = Raw(address)
@@ -93,7 +93,7 @@ class Member:
         return self.receive_join()
 
     def sync(self, generation: int | None = None) -> int:
-        """The error. What is assigned is a matter of the members alone: each gets nothing."""
+        """Send SyncGroup with empty assignments; return the error code."""
         number = self.joined.generation if generation is None else generation
         shares = array(string(name) + data(b"") for name in self.joined.members)
         answer = self.raw.ask(SYNC, string(self.group) + i32(number) + string(self.joined.member) + shares)
@@ -105,7 +105,7 @@ class Member:
         return self.raw.ask(HEARTBEAT, body).i16()
 
     def commit(self, topic: str, generation: int) -> int:
-        """The error of an offset committed with version 2."""
+        """Commit an offset with OffsetCommit 2; return the error code."""
         head = string(self.group) + i32(generation) + string(self.joined.member) + i64(-1)
         wanted = string(topic) + array([i32(0) + i64(1) + string("")])
         answer = self.raw.ask(COMMIT, head + array([wanted]), version=2)
@@ -114,7 +114,7 @@ class Member:
 
 
 class World:
-    """Brokers, and groups of which nobody is a member yet."""
+    """The brokers of a test, and functions that create topics and groups without members."""
 
     def __init__(self, servers: str, has_version_1: bool) -> None:
         self.servers = servers
@@ -123,7 +123,7 @@ class World:
         self._members: list[Member] = []
 
     def topic(self) -> str:
-        """A topic that is there."""
+        """Create a topic if necessary, wait until it has a leader, and return its name."""
         host, port = self.servers.split(",")[0].rsplit(":", 1)
         with Raw((host, int(port))) as raw:
             while raw.ask(METADATA, array([string("t")])).body[-60:].count(string("t") + i32(1)) != 1:
@@ -131,13 +131,13 @@ class World:
         return "t"
 
     def close(self) -> None:
-        """Close all connections of members."""
+        """Close the connections of all members."""
         for member in self._members:
             member.raw.socket.close()
         self._members.clear()
 
     def group(self, count: int = 1) -> list[Member]:
-        """Members of one group that have not joined."""
+        """Return `count` members of a new group that have not joined yet."""
         name = f"g{next(self._numbers)}"
         host, port = self.servers.split(",")[0].rsplit(":", 1)
         deadline = time.monotonic() + 30
@@ -197,7 +197,7 @@ def everyone_joins_again(world: World) -> None:
 
 
 def together(world: World, version: int = 0) -> tuple[Member, Member]:
-    """Two members of one generation, who were one and joined by a second."""
+    """Return two members in the same generation: the second has joined the first one's group."""
     one, two = world.group(2)
     one.join(version=version)
     assert one.sync() == one.heartbeat() == 0
@@ -221,7 +221,10 @@ def generations(world: World) -> None:
 
 
 def sessions(world: World) -> None:
-    """A member that is silent is removed, and the one that joined after it is alone."""
+    """Check that the coordinator removes a silent member, and that a later member is alone.
+
+    The later member has another protocol type, which is refused while the silent one remains.
+    """
     for version in versions(world):
         one, two = world.group(2)
         one.join(session_ms=SHORT_MS, version=version)
@@ -236,7 +239,10 @@ def sessions(world: World) -> None:
 
 
 def late_for_a_rebalance(world: World) -> None:
-    """In version 0 the session is the time to join again: who does not is removed."""
+    """Check that JoinGroup 0 uses the session timeout as rebalance timeout.
+
+    A member that does not rejoin within it is removed.
+    """
     one, two = world.group(2)
     one.join(session_ms=SHORT_MS)
     one.sync()
@@ -259,7 +265,7 @@ def no_protocol_of_all(world: World) -> None:
 
 
 def upgrades(world: World) -> None:
-    """Two members go from one protocol to another, one after the other."""
+    """Check that two members can change from one protocol to another, one after the other."""
     one, two = world.group(2)
     old, both = {"old": b"1"}, {"new": b"2", "old": b"1"}
     assert one.join(old).protocol == "old"

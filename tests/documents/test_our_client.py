@@ -1,4 +1,7 @@
-"""The bytes that our producer and consumer send to a broker of 0.8, taken apart as the guide has them."""
+"""Tests of the bytes that Penstock's producer and consumer send to a 0.8 broker.
+
+Requests are decoded by the grammar of "A Guide To The Kafka Protocol".
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,13 @@ OLD = {"api_version_request": False, "client_id": CLIENT}
 
 
 class Scripted:
-    """A broker of one topic with one message, that keeps the requests it is sent."""
+    """A fake 0.8 broker with one topic and one message, which records the requests it receives."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         self.seen: list[tuple[int, Reader]] = []
-        """Key and body of each request."""
+        """The API key and the body of each request that the broker has received."""
         self.correlations: list[int] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -48,11 +51,11 @@ class Scripted:
         self._server.close()
 
     def of(self, api: int) -> Reader:
-        """The body of the first request of a kind."""
+        """Return the body of the first request of an API."""
         return next(body for key, body in self.seen if key == api)
 
     def all_of(self, api: int, count: int) -> list[Reader]:
-        """The bodies of all requests of a kind, once there are so many."""
+        """Wait until `count` requests of an API have arrived, and return the bodies of all of them."""
         deadline = time.monotonic() + 20
         while len(found := [body for key, body in self.seen if key == api]) < count:
             assert time.monotonic() < deadline

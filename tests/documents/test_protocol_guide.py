@@ -1,7 +1,7 @@
-"""What "A Guide To The Kafka Protocol" says, asked of brokers by sockets: one check for a statement.
+"""Tests of the statements in "A Guide To The Kafka Protocol", each checked with requests over sockets.
 
-Each runs on one broker and on three, as Kafka 0.8 and as one of later. Where brokers that were released did
-otherwise, docs/reference/seeds.md says so, and the check follows them.
+Each test runs on one broker and on three, which behave as Kafka 0.8 or as a later release. Where released
+brokers differ from the guide, the test follows them; docs/reference/seeds.md lists the differences.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PROFILES = ("0.8.2", "3.9")
 
 
 class World:
-    """Brokers under one profile, and topics of two partitions, a new one for whoever asks."""
+    """Brokers that behave as one release, and a function that creates topics of two partitions."""
 
     def __init__(self, server: Broker | Cluster, profile: str, replicas: int) -> None:
         self.servers = server.bootstrap_servers
@@ -77,7 +77,7 @@ class World:
         return name
 
     def settled(self, topic: str) -> Described:
-        """What Metadata says once all replicas of a topic are in sync."""
+        """Wait until all replicas of a topic are in sync, and return its Metadata."""
         deadline = time.monotonic() + 30
         while True:
             with self.any() as raw:

@@ -1,4 +1,4 @@
-"""Captures made by hand: TCP segments in IP packets in pcap and pcapng files, strange ones too."""
+"""Functions that build pcap and pcapng captures from TCP segments, including unusual ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[str, int]
 
 @dataclass
 class Packet:
-    """One TCP segment."""
+    """One TCP segment with its addresses, sequence number and flags."""
 
     source: Place
     destination: Place
@@ -28,7 +28,10 @@ class Packet:
 def stream(
     source: Place, destination: Place, data: bytes, *, first: int = 1000, size: int = 100, opens: bool = True
 ) -> Iterator[Packet]:
-    """A SYN, if asked for, and `data` in segments of `size` bytes; the first byte has number `first`."""
+    """Yield the TCP segments that carry `data`, `size` bytes each, after a SYN if `opens` is set.
+
+    The first byte has the sequence number `first`.
+    """
     if opens:
         yield Packet(source, destination, (first - 1) % 2**32, flags=SYN)
     for position in range(0, len(data), size):
@@ -50,7 +53,7 @@ def _tcp(packet: Packet) -> bytes:
 
 
 def ip(packet: Packet) -> bytes:
-    """The IP packet, of version 4 or 6 as the addresses are."""
+    """Return the IP packet of a segment; the addresses decide between IPv4 and IPv6."""
     tcp = _tcp(packet)
     source, destination = (
         ipaddress.ip_address(place[0]).packed for place in (packet.source, packet.destination)
@@ -63,7 +66,7 @@ def ip(packet: Packet) -> bytes:
 
 
 def ethernet(packet: Packet, vlan: bool = False) -> bytes:
-    """The frame on Ethernet, padded to 60 bytes as short ones are."""
+    """Return the Ethernet frame of a segment, padded to 60 bytes."""
     kind = b"\x08\x00" if "." in packet.source[0] else b"\x86\xdd"
     tag = b"\x81\x00\x00\x05" if vlan else b""
     return (bytes(12) + tag + kind + ip(packet)).ljust(60, b"\0")

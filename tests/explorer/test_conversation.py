@@ -1,4 +1,4 @@
-"""Captures to messages: whatever way the segments came, the conversation is the one that was had."""
+"""Tests that a capture is decoded to its Kafka messages, even with repeated or reordered segments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def frame(chunks) -> bytes:
 
 
 def talk() -> tuple[list[bytes], list[bytes]]:
-    """Requests and answers. The produce request asks for no answer; two fetches are answered in a row."""
+    """Return the bytes of several requests and of their responses.
+
+    The Produce request has acks=0, so it has no response. Two Fetch requests are answered one after the
+    other.
+    """
     produced = TopicProduceData(
         name="t", partition_data=[PartitionProduceData(index=0, records=BATCH), PartitionProduceData(index=1)]
     )

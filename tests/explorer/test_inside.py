@@ -1,4 +1,7 @@
-"""Messages inside messages: told where they are, left alone where they are none."""
+"""Tests of the search for messages nested in fields of other messages, such as assignments and records.
+
+A field without a nested message is left unchanged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines: each is completed or comes back with what is wrong, and none stops the rest."""
+"""Tests of JSON lines as input: each line gives a result or an error, and no error stops later lines."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The fuzzer: `make fuzz` runs each target for a while, guided by the lines that an input reaches.
+"""The fuzzer: `make fuzz` runs each target for a while, guided by code coverage.
 
     python tests/fuzz/run.py [--seconds 60] [TARGET …]
 
-Each target runs in a process of its own. An input that breaks one is added to `tests/fuzz/corpus/`, where
-the tests find it; the exit status is 1 then. Needs atheris (the dependency group `fuzz`).
+Each target runs in a process of its own. An input that makes a target fail is added to `tests/fuzz/corpus/`,
+which the tests replay, and the exit status is 1. The program needs atheris (the dependency group `fuzz`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def main() -> int:
 
 
 def run_beside(name: str, seconds: int) -> bool:
-    """Fuzz one target in a process of its own, and keep the input that breaks it; whether none did."""
+    """Fuzz one target in a process of its own; return True if no input made the target fail.
+
+    Otherwise the input that failed is added to the corpus.
+    """
     from fuzz.targets import keep
 
     with tempfile.TemporaryDirectory() as directory:
@@ -69,7 +72,10 @@ def run_beside(name: str, seconds: int) -> bool:
 
 
 def fuzz_here(name: str, directory: Path, seconds: int) -> None:
-    """Fuzz one target until the time is over. Does not return: libFuzzer ends the process."""
+    """Fuzz one target in this process until the time is over.
+
+    The function does not return, because libFuzzer ends the process.
+    """
     import atheris
 
     with atheris.instrument_imports(include=["penstock"]):
@@ -94,7 +100,7 @@ def fuzz_here(name: str, directory: Path, seconds: int) -> None:
 
 
 def instrument_codecs(atheris: object) -> None:
-    """Codecs are compiled from source that no import sees: count their lines as well."""
+    """Add the generated code of message codecs to the coverage, which atheris takes from imports only."""
     from types import FunctionType
 
     from penstock.protocol.compiler import compile as compiling

@@ -1,4 +1,4 @@
-"""Where fuzzing begins: valid inputs of every target."""
+"""The initial inputs of the fuzzer: valid inputs for every target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = [(b"key", b"value" * 5, (), 1_700_000_000_000 + number) for number in ran
 
 
 def seeds(name: str) -> list[bytes]:
-    """Inputs to begin with, and those that are kept."""
+    """Return the initial inputs of a target: its valid inputs and its corpus."""
     return [*_BEGINNINGS[name](), *kept(name)]
 
 

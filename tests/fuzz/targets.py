@@ -1,8 +1,8 @@
-"""What is fuzzed: each target takes any bytes and returns, or raises something that is a bug.
+"""The functions that are fuzzed: each takes any bytes; an exception that it raises is a bug.
 
-A target asks more than that nothing crashes: what could be read must be written and read back to the same
-value, and no answer may be larger than the limit that was set. The tests replay `corpus/` through the same
-functions, so that what a fuzzer has found once stays found.
+A target also checks results: a value that was decoded must be equal after encoding and decoding again, and no
+output may exceed its limit. The tests replay `corpus/` through the same functions, so that a bug once found
+does not return.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.bearer_tokens import Keys
 
 LIMIT_BYTES = 1 << 20
-"""What compressed data may grow to here."""
+"""The most bytes to which targets let compressed data decompress."""
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -49,7 +49,7 @@ NAMES = sorted(HOMES)
 
 
 def chosen(data: bytes) -> tuple[type[Message], int, bytes]:
-    """The message and version that the first three bytes choose, and what follows."""
+    """Return the message class and version that the first three bytes select, and the other bytes."""
     head = data[:3].ljust(3, b"\0")
     message_class = getattr(messages, NAMES[int.from_bytes(head[:2], "big") % len(NAMES)])
     low, high = message_class.VERSIONS
@@ -57,12 +57,12 @@ def chosen(data: bytes) -> tuple[type[Message], int, bytes]:
 
 
 def choice(message_class: type[Message], version: int) -> bytes:
-    """The three bytes that choose a message and version."""
+    """Return the three bytes with which `chosen` selects a message class and version."""
     return NAMES.index(message_class.NAME).to_bytes(2, "big") + bytes([version - message_class.VERSIONS[0]])
 
 
 def message(data: bytes) -> None:
-    """Any message: what is read is the same from a view, and survives being written."""
+    """Decode any message: bytes and a memoryview give the same, and the message survives re-encoding."""
     message_class, version, body = chosen(data)
     codec = codec_for(message_class, version)
     try:
@@ -79,7 +79,7 @@ def message(data: bytes) -> None:
 
 
 def header(data: bytes) -> None:
-    """Headers of requests, and what stands in front of stored values."""
+    """Decode request headers and the leading fields of stored records."""
     with contextlib.suppress(DecodeError, UnsupportedVersionError):
         decode_request_header(memoryview(data))
     with contextlib.suppress(DecodeError):
@@ -89,7 +89,7 @@ def header(data: bytes) -> None:
 
 
 def json_form(data: bytes) -> None:
-    """JSON to a message: what is taken can be written as bytes and comes back as the same JSON."""
+    """Convert JSON to a message: one that is accepted can be encoded and gives the same JSON."""
     message_class, version, body = chosen(data)
     try:
         source = json.loads(body)
@@ -105,7 +105,7 @@ def json_form(data: bytes) -> None:
 
 
 def definition(data: bytes) -> None:
-    """JSON to a definition: it breaks a rule, or its message can be read and written at each version."""
+    """Parse JSON as a message definition: it is refused, or its messages can be encoded and decoded."""
     from penstock.protocol.loaded_classes import message_class
 
     try:
@@ -124,7 +124,7 @@ def definition(data: bytes) -> None:
 
 
 def magics(data: bytes) -> list[int]:
-    """The magic of each entry, up to the first that is broken."""
+    """Return the magic byte of each entry of a record set, up to the first invalid entry."""
     found = []
     with contextlib.suppress(DecodeError):
         for _, _, magic in split_batches(data):
@@ -133,7 +133,7 @@ def magics(data: bytes) -> list[int]:
 
 
 def batches(data: bytes) -> None:
-    """Records of any magic: rows and columns agree, and conversions give what can be read."""
+    """Decode records of any magic: rows and columns agree, and format conversions give readable records."""
     bounded = {"limit_bytes": LIMIT_BYTES}
     try:
         rows, _ = decode_rows(data, "t", 0, verify=False, **bounded)
@@ -177,7 +177,7 @@ def batches(data: bytes) -> None:
 
 
 def walked_alike(batch: bytes) -> None:
-    """A batch whose records can be read: looking them over finds the same offsets, times and keys."""
+    """Check that scanning a batch finds the offsets, timestamps and keys of its decoded records."""
     if batch[16] != 2:
         return
     header = read_header(batch)
@@ -196,7 +196,7 @@ def walked_alike(batch: bytes) -> None:
 
 
 def codecs(data: bytes) -> None:
-    """Compressed data in any framing: what comes out is bounded, and the same when it goes round."""
+    """Decompress any data: the size is limited, and compressing the result again loses nothing."""
     codec = CompressionCodec(data[0] % len(CompressionCodec)) if data else CompressionCodec.NONE
     try:
         out = decompress(codec, data[1:], LIMIT_BYTES)
@@ -207,7 +207,7 @@ def codecs(data: bytes) -> None:
 
 
 def v07(data: bytes) -> None:
-    """Requests, answers and message sets of Kafka 0.7."""
+    """Decode requests, responses and message sets of Kafka 0.7."""
     view = memoryview(data)
     for read in (
         wire.decode_request,
@@ -222,9 +222,9 @@ def v07(data: bytes) -> None:
 
 
 def cloudevent(data: bytes) -> None:
-    """Any record as an event, in both profiles: never an exception; an event can be written and read back.
+    """Convert any record to a CloudEvent, strictly and leniently, and back: no exception may be raised.
 
-    Binary mode has texts only, so that an extension that was a number comes back as its text.
+    In binary mode all attributes are text, so a numeric extension is read back as text.
     """
     key, value, *rest = [*data.split(b"\xff", 9), b"", b""][:10]
     headers = [
@@ -246,9 +246,7 @@ def cloudevent(data: bytes) -> None:
 
 
 def security(data: bytes) -> None:
-    """What a peer says while SASL and TLS begin, and files of keys: accepted, or refused by an error of
-    ours.
-    """
+    """Parse SASL messages, JAAS texts and key stores: an error is one of Penstock's exceptions."""
     from penstock.client.security.authenticator import Authenticator
     from penstock.client.security.mechanisms import OAuthBearer, Plain, Scram
     from penstock.errors import AuthenticationError, ConfigError
@@ -292,7 +290,10 @@ def security(data: bytes) -> None:
 
 
 def login(data: bytes) -> None:
-    """Frames before authentication, each behind its size in one byte: none of them authenticates."""
+    """Send SASL frames to a broker's authenticator: none of them may log in.
+
+    The input has a size byte before each frame.
+    """
     from broker.security.test_authenticator import NOW, NOW_MS, authenticator
 
     sasl = authenticator()
@@ -309,13 +310,13 @@ def login(data: bytes) -> None:
 
 
 def certificate(data: bytes) -> None:
-    """The subject of a client's certificate."""
+    """Parse the subject of a client's certificate."""
     with contextlib.suppress(DecodeError):
         subject_of(data)
 
 
 def bearer_token(data: bytes) -> None:
-    """A bearer token, and keys of a provider: refused by an error of ours, unless the right key signed."""
+    """Parse bearer tokens and a provider's keys: a token is refused unless it has a valid signature."""
     from penstock.broker.security.bearer_tokens import Keys, TokenClaims, TokenError, verify
     from penstock.errors import ConfigError
 
@@ -331,7 +332,7 @@ def bearer_token(data: bytes) -> None:
 
 @functools.cache
 def bearer_keys() -> Keys:
-    """The keys of `seeds`, whose only token is about ann."""
+    """Return the keys for which `seeds` has one valid token, whose subject is ann."""
     from broker.security.test_bearer_tokens import key_set
     from penstock.broker.security.bearer_tokens import Keys
 
@@ -341,7 +342,10 @@ def bearer_keys() -> Keys:
 
 
 def rules(data: bytes) -> None:
-    """Rules of access, and those for names of certificates and of Kerberos: read, or an error of ours."""
+    """Parse ACL rules and the rules that map certificate and Kerberos names to principals.
+
+    An error is one of Penstock's exceptions.
+    """
     from penstock.broker.security.authorizer import Authorizer, parse_super_users
     from penstock.broker.security.principal_rules import parse_principal_rules
     from penstock.errors import ConfigError
@@ -384,11 +388,11 @@ JSON_SHAPES = [
     },
     {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
 ]
-"""JSON Schemas of the values that `json_values` reads: the first byte chooses."""
+"""The JSON Schemas for the target `json_values`; the first byte of an input selects one."""
 
 
 def json_values(data: bytes) -> None:
-    """JSON values as columns: what the compiled loop reads is what Python's parser makes of it."""
+    """Decode JSON values to columns: the compiled decoder agrees with Python's JSON parser."""
     import numpy as np
     import pyarrow as pa
 
@@ -428,7 +432,10 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def kept(name: str) -> list[bytes]:
-    """The inputs of a target that are kept: lines of hexadecimal digits; # begins a comment."""
+    """Return the inputs in the corpus file of a target.
+
+    Each line has one input as hexadecimal digits; # begins a comment.
+    """
     path = CORPUS / f"{name}.hex"
     if not path.exists():
         return []
@@ -437,6 +444,6 @@ def kept(name: str) -> list[bytes]:
 
 
 def keep(name: str, data: bytes, why: str) -> None:
-    """Add an input to those that are kept."""
+    """Append an input to the corpus file of a target, with the reason as a comment."""
     with open(CORPUS / f"{name}.hex", "a", encoding="ascii") as file:
         file.write(f"{data.hex()}  # {why}{os.linesep}")

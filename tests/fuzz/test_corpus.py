@@ -1,4 +1,4 @@
-"""What fuzzers found once, and what they begin with, through every target."""
+"""Tests that run all fuzz targets on the corpus, on their initial inputs and on mutations of these."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_kept_file_has_a_target():
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
-    """A few bytes changed, cut out or put in."""
+    """Return the data with one to three random changes: bytes replaced, removed or inserted."""
     made = bytearray(data)
     for _ in range(chance.randrange(1, 4)):
         place = chance.randrange(len(made) + 1)

@@ -1,4 +1,4 @@
-"""A broker that takes what Kafka 4.3 takes, and nothing older."""
+"""A pytest fixture: a broker that accepts only the API versions of Kafka 4.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of an old version, whose requests are translated for a broker that takes only newer ones."""
+"""A client that uses old API versions: the gateway's translation converts them for a newer broker."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Ranges = Mapping[int, tuple[int, int]]
 
 
 def versions_of(client: WireClient) -> dict[int, tuple[int, int]]:
-    """What the broker of a connection really takes."""
+    """Return the version ranges that a broker accepts and the gateway can use."""
     answer = client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
     return spoken({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
 
 
 def await_leaders(client: WireClient, topic: str, partitions: int = 1) -> None:
-    """Wait until a new topic has leaders: a broker other than ours takes a moment."""
+    """Wait until all partitions of a new topic have leaders, which Apache Kafka's broker elects later."""
     deadline = time.monotonic() + 60
     while True:
         found = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 4).topics[0]
@@ -46,7 +46,7 @@ def await_leaders(client: WireClient, topic: str, partitions: int = 1) -> None:
 
 
 class OldClient:
-    """Asks a broker through the translation, and nothing but that; every call is kept."""
+    """A client whose requests pass through the gateway's translation, and which records all its calls."""
 
     def __init__(self, client: WireClient, upstream: Ranges | None = None) -> None:
         self._client = client
@@ -54,13 +54,13 @@ class OldClient:
         self.calls: list[NodeCall] = []
 
     def ask(self, request: Message, version: int) -> Any:
-        """Send a request at `version`; return the answer as a client of it reads it."""
+        """Send a request at an old version; return the response decoded at that version."""
         assert request.API_KEY is not None
         body = self.ask_bytes(request.API_KEY, version, request.encode(version))
         return None if body is None else API_TABLE[request.API_KEY].response.decode(body, version)
 
     def ask_bytes(self, api_key: int, version: int, body: bytes) -> bytes | None:
-        """The same for the bytes behind the header of a request."""
+        """Send a request body as bytes through the translation; return the response body."""
         low, high = offered(self.upstream)[api_key]
         assert low <= version <= high
         request = API_TABLE[api_key].request.decode(memoryview(body), version)

@@ -1,4 +1,4 @@
-"""The pace of a client whose session is renewed while it sends."""
+"""A generator that paces a client's requests, for tests in which its session is renewed meanwhile."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import time
 from collections.abc import Iterator
 
 PACE_S = 0.003
-"""Seconds between two requests. A login takes about as long, so that requests meet each renewal."""
+"""The pause between two requests in seconds.
+
+It is about as long as a login, so that requests coincide with each renewal of the session.
+"""
 
 
 def paced(seconds: float) -> Iterator[int]:
-    """Yield 0, 1, 2, ... at the pace of PACE_S, until so many seconds are over."""
+    """Yield 0, 1, 2, ... with a pause of PACE_S between them, until `seconds` are over."""
     end = time.monotonic() + seconds
     for number in itertools.count():
         if time.monotonic() >= end:

@@ -1,4 +1,4 @@
-"""A relay without sockets: two peers send it bytes, and what it sends them is collected."""
+"""A gateway's relay without sockets: tests pass in bytes of a client or broker, and collect its output."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ KAFKA_4 = {
     36: (0, 2),
     60: (0, 2),
 }
-"""Some of the versions that Kafka 4 has."""
+"""A dict from API key to the version range of a Kafka 4 broker, for some APIs."""
 
 
 class Wire:
-    """One side's socket: the bytes that the relay has sent, and why it is not read."""
+    """A stand-in for a socket of the relay, which collects what the relay sends.
+
+    It also records the reasons for which the relay has stopped reading.
+    """
 
     def __init__(
         self, versions: Mapping[int, tuple[int, int]], translation: Translation, node_id: int | None
@@ -64,14 +67,14 @@ class Wire:
         self.is_closed = self.is_reset = True
 
     def taken(self) -> bytes:
-        """What was sent since this was called last."""
+        """Return the bytes that the relay has sent since the previous call."""
         sent = bytes(self.sent)
         self.sent.clear()
         return sent
 
 
 class World:
-    """A relay between two wires, and the gateway that it belongs to."""
+    """A relay with a client and brokers that are stand-ins, and the gateway's state that it uses."""
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class World:
 
     @property
     def broker(self) -> Wire:
-        """The connection to a broker that was made last."""
+        """The relay's newest connection to a broker."""
         return self.brokers[-1]
 
     # what the relay asks for
@@ -153,7 +156,7 @@ class World:
         self.works.append(work)
 
     def work(self) -> None:
-        """Do what was to be done beside the event loop."""
+        """Run the task that the relay has given to a worker thread, and pass the result to the relay."""
         self.relay.worked(self.works.pop()())
 
     def hold(self, size: int) -> bool:
@@ -172,7 +175,7 @@ class World:
     # the two peers
 
     def client_sends(self, *frames: bytes, split: int = 0) -> None:
-        """Have requests arrive, in pieces of `split` bytes or all at once."""
+        """Pass requests to the relay as a client's bytes, in pieces of `split` bytes or all at once."""
         data = b"".join(frames)
         for start in range(0, len(data), split or len(data)):
             self.relay.client_bytes(memoryview(data[start : start + (split or len(data))]))
@@ -180,7 +183,7 @@ class World:
                 self.connect()
 
     def broker_sends(self, *frames: bytes, split: int = 0) -> None:
-        """Have responses arrive."""
+        """Pass responses to the relay as a broker's bytes."""
         data = b"".join(frames)
         for start in range(0, len(data), split or len(data)):
             self.relay.upstream_bytes(memoryview(bytearray(data[start : start + (split or len(data))])))
@@ -191,17 +194,17 @@ class World:
 
 
 def request(message: Any, version: int, correlation_id: int = 1, client_id: str | None = "device") -> bytes:
-    """The bytes of a request."""
+    """Return the frame of a request."""
     return b"".join(encode_request(message, version, correlation_id, client_id))
 
 
 def response(message: Any, version: int, correlation_id: int = 1) -> bytes:
-    """The bytes of a response."""
+    """Return the frame of a response."""
     return b"".join(encode_response(message, version, correlation_id))
 
 
 def frames_of(data: bytes) -> list[bytes]:
-    """The frames in bytes that hold nothing else, without their sizes."""
+    """Return the frames in some bytes, without their sizes; all frames must be complete."""
     found = []
     while data:
         size = int.from_bytes(data[:4], "big")
@@ -212,11 +215,11 @@ def frames_of(data: bytes) -> list[bytes]:
 
 
 def answers_of(data: bytes, key: int, version: int) -> list[tuple[int, Any]]:
-    """Correlation ids and messages of responses to one API."""
+    """Return the correlation id and the message of each response in some bytes; all are of one API."""
     return [decode_response(frame, API_TABLE[key].response, version) for frame in frames_of(data)]
 
 
 def asked_of(data: bytes) -> list[tuple[int, int, int]]:
-    """Key, version and correlation id of each request in some bytes."""
+    """Return the API key, version and correlation id of each request in some bytes."""
     headers = [decode_request_header(frame)[0] for frame in frames_of(data)]
     return [(header.api_key, header.api_version, header.correlation_id) for header in headers]

@@ -1,4 +1,4 @@
-"""Answers of the gateway while no broker can be reached: an error after which clients try again."""
+"""Tests of the gateway's responses while no broker can be reached: their error codes are retriable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.protocol.messages.describe_share_group_offsets_request import (
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 
 LEADERS = (ApiKey.PRODUCE, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
-"""APIs that name a group or a transaction, and go to leaders of partitions."""
+"""APIs that name a group or a transaction, but are sent to partition leaders and not to a coordinator."""
 
 
 def absent(message: Any, version: int) -> Any:
@@ -30,7 +30,10 @@ def absent(message: Any, version: int) -> Any:
 
 @for_each(sorted(set(API_TABLE) - OF_ONE_BROKER - {ApiKey.FIND_COORDINATOR}))
 def test_requests_of_groups_and_transactions_have_clients_look_for_coordinators(key: int) -> None:
-    """What definitions say of a request decides: an admin of Java takes no other error for temporary."""
+    """A request whose definition has a group or transactional id is answered with NOT_COORDINATOR.
+
+    Java's admin client retries such requests after no other error.
+    """
     definition = definition_of(API_TABLE[key].name + "Request")
     specs = (definition.root, *definition.structs.values())
     named = {field.entity_type for spec in specs for field in spec.fields}

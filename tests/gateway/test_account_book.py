@@ -1,4 +1,4 @@
-"""The file of accounts: what it may say, who may read it, and that it is read again."""
+"""Tests of the gateway's file of user accounts: its syntax, its file permissions, and its reloading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Devices with users of their own in front of a gateway, a cluster with accounts, ACLs and quotas behind."""
+"""Tests of a gateway whose devices log in with their own users.
+
+The cluster behind it has accounts, ACLs and quotas.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
 
 
 def transport(broker: KafkaBroker) -> dict[str, str]:
-    """How to reach the broker, without anybody's credentials."""
+    """Return the client settings for a connection to the broker, without SASL credentials."""
     assert broker.security is not None
     settings = dict(broker.security.client_settings())
     return {name: value for name, value in settings.items() if not name.startswith("sasl.")}
@@ -92,7 +95,7 @@ def gateway(broker: KafkaBroker) -> Iterator[Gateway]:
 
 
 def read(servers: str, config: dict[str, str], offset: int) -> bytes:
-    """The value of the record at an offset, as a member of a group reads it."""
+    """Consume as a member of a group until a given offset, and return that record's value."""
     end = time.monotonic() + PATIENCE_S
     options = {"group_id": "g", "auto_offset_reset": "earliest"}
     with Consumer(bootstrap_servers=servers, config=config, **options) as consumer:

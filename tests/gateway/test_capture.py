@@ -1,4 +1,4 @@
-"""A gateway's capture of its clients: whole conversations but for logins, and recordings that play."""
+"""Tests of the gateway's capture of client traffic: it omits logins, and can be replayed."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
 
 
 def use(servers: str) -> list[bytes | None]:
-    """An application: three records written, and read by a group."""
+    """Produce three records and read them in a consumer group; return their values."""
     with Producer(bootstrap_servers=servers, client_id="app") as producer:
         for number in range(3):
             producer.send("t", b"order %d" % number, partition=0).result(60)

@@ -1,4 +1,4 @@
-"""Which responses are plain: passed on without being decoded, since they carry no endpoints."""
+"""Tests of the responses that the gateway forwards without decoding, because they name no broker address."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ NOT_OF_BROKERS = {
     "Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot", "DescribeQuorum", "UpdateRaftVoter",
     "StreamsGroupHeartbeat", "StreamsGroupDescribe",
 }  # fmt: skip
-"""APIs whose responses have addresses of controllers, or of applications among each other."""
+"""APIs whose responses have addresses of controllers or of applications, but not of brokers."""
 
 
 def first_with_addresses(api: Any) -> int | None:
-    """The first version of a response with a struct of a host and a port, the root among them."""
+    """Return the first response version with a host and a port in one struct, or None."""
     definition = definition_of(api.name + "Response")
 
     def has(spec: Any, version: int) -> bool:
@@ -135,7 +135,7 @@ def first_with_addresses(api: Any) -> int | None:
 
 
 def test_every_response_with_an_address_of_a_broker_is_rewritten() -> None:
-    """The definitions say which these are, whatever is added to them."""
+    """The expected responses are found in the message definitions, so that new ones are noticed."""
     expected = {
         key: first
         for key, api in API_TABLE.items()
@@ -146,7 +146,7 @@ def test_every_response_with_an_address_of_a_broker_is_rewritten() -> None:
 
 
 def _addressed(item: Any, definition: Definition, spec: StructSpec, version: int) -> Iterator[Any]:
-    """What has a host and a port in a message."""
+    """Yield each struct of a message that has a host and a port."""
     fields = list(fields_at(spec, version))
     if {"host", "port"} <= {field.attribute for field in fields}:
         yield item
@@ -159,7 +159,7 @@ def _addressed(item: Any, definition: Definition, spec: StructSpec, version: int
 
 @for_each(sorted(ADDRESSED_SINCE))
 def test_no_address_of_the_cluster_is_left_in_a_response(key: int) -> None:
-    """A response of every version with one broker in every list of them."""
+    """The test rewrites a response of every version, with one broker in every list of brokers."""
     api = API_TABLE[key]
     low, high = api.response.VERSIONS
     for version in range(max(low, ADDRESSED_SINCE[key]), high + 1):

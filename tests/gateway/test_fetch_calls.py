@@ -1,4 +1,4 @@
-"""The calls that one Fetch takes: what they ask for, how long they wait, and where reading goes on."""
+"""Tests of the newer Fetch calls that replace one old Fetch: their offsets, limits and waiting times."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(asked: FetchRequest, version: int, *answers: FetchResponse) -> tuple[Any
 
 
 def asked_of(call: NodeCall) -> list[tuple[int, int, int]]:
-    """(partition, offset, limit) of what a call asks for."""
+    """Return (partition, offset, limit in bytes) for each partition of a Fetch call."""
     message: Any = call.message
     return [
         (each.partition, each.fetch_offset, each.partition_max_bytes)
@@ -87,7 +87,10 @@ def test_the_cluster_is_asked_for_committed_records_without_a_session() -> None:
 
 
 def test_a_client_at_a_marker_waits_behind_it_for_all_that_it_asked_for() -> None:
-    """The marker came at once; what comes behind it is waited for, as for records of other partitions."""
+    """The first call returns only transaction markers.
+
+    A second call then waits for records after them and in the other partitions.
+    """
     markers = marker(3) + marker(4)
     found, calls = run(request(3, 8), 1, answer(data(markers), data(partition_index=1)), answer())
     assert [asked_of(call) for call in calls] == [[(0, 3, 1000), (1, 8, 1000)], [(0, 5, 1000), (1, 8, 1000)]]
@@ -110,7 +113,7 @@ def test_where_there_are_records_markers_are_read_over_without_waiting() -> None
 
 
 def test_aborted_records_end_at_their_marker() -> None:
-    """What the same producer writes behind it is of another transaction."""
+    """Records of the same producer after the abort marker belong to its next transaction."""
     who = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     records = b"".join(
         (

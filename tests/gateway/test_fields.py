@@ -1,4 +1,4 @@
-"""Messages from version to version by the names of their fields."""
+"""Tests of converting a message from one version to another by the names of its fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def test_to_the_same_version_is_a_copy(key: int) -> None:
 
 @for_each(list(API_TABLE))
 def test_up_and_down_again_loses_nothing(key: int) -> None:
-    """What the newer version has a field for comes back; where it has none, that is said."""
+    """A request is unchanged if the newer version has all its fields.
+
+    Otherwise the conversion may raise `NotForwarded`.
+    """
     api = API_TABLE[key]
     definition = load_definition(api.request.NAME)
     low, high = api.versions

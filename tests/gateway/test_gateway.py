@@ -1,4 +1,4 @@
-"""Clients in front of a gateway, brokers behind it."""
+"""Tests of clients that connect to brokers through a gateway."""
 
 from __future__ import annotations
 
@@ -222,7 +222,10 @@ def test_leaders_die_and_nothing_acknowledged_is_lost() -> None:
 
 
 def has_upstream(gateway: Gateway) -> bool:
-    """Whether a client is connected to a broker: one that has just ended is noticed a moment later."""
+    """Return True if any client of the gateway is connected to a broker.
+
+    The gateway notices a moment later that a connection has ended.
+    """
     server = gateway._server
     assert server is not None
     return any(client.relay is not None and client.relay.upstream is not None for client in server.clients)

@@ -1,4 +1,4 @@
-"""The faults of `penstock.testing` between clients and brokers that know nothing of them."""
+"""Tests of the faults that `penstock.testing` injects at a gateway between clients and ordinary brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in every API and version: what definitions call topics, groups and transactional ids, both ways."""
+"""Tests of the names of topics, groups and transactional ids that hooks match, in every API and version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def request_of(message: Any, key: int, version: int) -> ClientRequest:
 
 
 def filled(message_class: Any, version: int, name: str) -> tuple[Any, int]:
-    """A message with one item in every list and `name` in every field that names something; how many."""
+    """Return a message with one item in every list and `name` in every naming field, and their number.
+
+    A naming field holds a topic, group or transactional id.
+    """
     definition = definition_of(message_class.NAME)
     classes = importlib.import_module(message_class.__module__)
     count = 0
@@ -108,11 +111,11 @@ def test_resources_of_configurations_are_names_by_their_type() -> None:
 
 
 NO_NAMES = {"group_instance_id", "group_state", "group_type"}
-"""Texts about groups that name none."""
+"""Fields with "group" in their own name that do not hold a group id."""
 
 
 def test_every_field_about_topics_groups_and_transactions_is_of_a_kind() -> None:
-    """Also where a definition gives the field no type, as those of state between brokers."""
+    """Each such field has a known type of resource, even if its definition has no entity type."""
     words = ("topic", "group", "transactional", "resource_name", "regex", "pattern")
     known = {*names.RESOURCE_TYPES, *names.REGEX_FIELDS, *names.UNTYPED, *NO_NAMES}
     for api in API_TABLE.values():

@@ -1,4 +1,4 @@
-"""Hooks of a gateway: functions that see, change, refuse, delay and drop what passes."""
+"""Tests of a gateway's hooks: functions that observe, change, refuse, delay and drop messages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from penstock.testing import KafkaBroker, KafkaCluster
 PATIENCE_S = 30.0
 
 READERS = itertools.count()
-"""Numbers for groups: each begins at the first record."""
+"""Numbers for the names of new consumer groups, each of which begins at the first record."""
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 HEARTBEATS = {0: (3, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 12: (0, 4), 18: (0, 4)}
@@ -295,7 +295,7 @@ def cluster() -> Iterator[KafkaCluster]:
 
 
 def values(servers: str, topic: str, count: int, **options: object) -> list[Any]:
-    """Records of a topic, by offset within partitions."""
+    """Consume `count` records of a topic; return them in the order of partitions and offsets."""
     found: list[Any] = []
     end = time.monotonic() + PATIENCE_S
     with Consumer(
@@ -531,7 +531,7 @@ def test_hooks_are_added_while_it_runs() -> None:
 
 
 def test_records_of_a_topic_without_a_name_do_not_pass() -> None:
-    """A hook for a topic cannot judge records whose topic nobody can name."""
+    """A hook for a topic cannot check records with a topic id that no broker can resolve."""
     versions = {**HEARTBEATS, 3: (0, 13)}
     here = World(hooks=Hooks([masked("cards", "number")]), versions=versions)
     here.client_sends(request(FetchRequest(max_wait_ms=1, min_bytes=1), 13, 1))

@@ -1,4 +1,4 @@
-"""Devices log in at the gateway: frame by frame, without a socket and without waiting."""
+"""Tests of clients that log in at the gateway: single frames, without sockets and without waiting."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_handshake_0_has_bare_tokens_and_bare_answers(split: int) -> None:
 
 
 def wrong(data: bytes, mechanism: str = "PLAIN") -> tuple[list[float], Any, World]:
-    """Log in with a token that proves nothing; return the delays, the answer, and all."""
+    """Log in with a wrong SASL token; return the delays in seconds, the response, and the `World`."""
     one = world()
     one.client_sends(handshake(mechanism))
     one.client.taken()

@@ -1,4 +1,4 @@
-"""All brokers at one port of a gateway, told apart by the names that clients with TLS ask for."""
+"""Tests of all brokers behind one port of a gateway, distinguished by the TLS server name (SNI)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ca() -> Pair:
 
 @pytest.fixture
 def files(ca: Pair, tmp_path: Path) -> tuple[str, str, str]:
-    """A certificate for all brokers, its key, and what clients trust."""
+    """Write a certificate for all brokers; return the paths of the certificate, its key and the CA."""
     pair = issue(ca, "gateway", ("*.kafka.example", "kafka.example"))
     (tmp_path / "ca.pem").write_text(ca.certificate_pem)
     return *pair.write(tmp_path, "gateway"), str(tmp_path / "ca.pem")
@@ -42,7 +42,7 @@ def files(ca: Pair, tmp_path: Path) -> tuple[str, str, str]:
 
 @pytest.fixture
 def names_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all names of the gateway lead to this machine."""
+    """Resolve all host names below kafka.example to 127.0.0.1."""
     real = socket.getaddrinfo
 
     def look(host: Any, *more: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The page of translations is that of the table that decides, and its numbers are those of the code."""
+"""Tests that the documentation page of translations agrees with the code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tool() -> ModuleType:
 
 
 def test_the_page_is_current() -> None:
-    """If this fails, run ``python tools/write_translations.py``."""
+    """The page's tables are current; ``python tools/write_translations.py`` updates them."""
     page = tool().PAGE.read_text(encoding="utf-8")
     assert page == tool().with_tables(page)
 

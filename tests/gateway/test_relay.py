@@ -1,4 +1,4 @@
-"""What passes through a relay, byte by byte, without sockets."""
+"""Tests of the bytes that pass through a gateway's relay, without sockets."""
 
 from __future__ import annotations
 
@@ -314,7 +314,10 @@ def test_long_fetches_that_cannot_be_walked_over_end_the_connection() -> None:
 
 
 class Shifted:
-    """Offers ListOffsets 0, which it makes of two calls of version 5 and one of another broker."""
+    """A fake translation that answers ListOffsets 0 with three calls of newer versions.
+
+    The second call goes to another broker.
+    """
 
     Refused = UntranslatableError
 
@@ -390,7 +393,7 @@ def test_a_client_is_read_again_when_the_last_request_that_has_waited_is_answere
 
 
 def old_produce(size: int) -> tuple[Shifted, bytes]:
-    """A translation of Produce 1 that makes one call, and a request."""
+    """Return a translation of Produce 1 that makes one call, and the bytes of a Produce 1 request."""
     translation = Shifted()
 
     def steps() -> Generator[NodeCall, Any, Any]:
@@ -868,7 +871,7 @@ def test_counts_are_by_software_or_client_id() -> None:
 
 
 class Conversation:
-    """A client asks at random, a broker answers at random, with everything that may come between."""
+    """A client and a broker that exchange random messages through a relay, with random interruptions."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -907,7 +910,7 @@ class Conversation:
             self.world.connect(self.dice.choice([1, 2]))
 
     def answer(self, size: int) -> None:
-        """Have the broker answer one request, and the relay get some of what was answered."""
+        """Let the broker answer one request, and pass up to `size` bytes of its responses to the relay."""
         if self.world.brokers and self.world.relay.upstream is not None:
             self.arrived += self.world.broker.taken()
             length = int.from_bytes(self.arrived[:4], "big") + 4

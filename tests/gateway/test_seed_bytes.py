@@ -1,7 +1,7 @@
-"""The requests of the first documents, byte by byte, to a cluster that has dropped their versions.
+"""Tests that send requests of the first protocol documents to a cluster that has dropped their versions.
 
-The bytes are put together and taken apart by hand (`documents.raw`), by the grammar of "A Guide To The Kafka
-Protocol" and of the page on JoinGroup.
+The bytes are encoded and decoded by hand (`documents.raw`), by the grammar of "A Guide To The Kafka Protocol"
+and of the page on JoinGroup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SOME_DAY = {**api_versions("4.3"), ApiKey.METADATA: (1, 13), ApiKey.PRODUCE: (3,
 
 
 class Bytes:
-    """Sends bodies of version 0 through the translation, in the place of a socket."""
+    """A stand-in for `Raw` that passes request bodies to the gateway's translation instead of a socket."""
 
     def __init__(self, old: OldClient) -> None:
         self.old = old
@@ -83,7 +83,7 @@ def test_produce_and_fetch(raw: Bytes, topic: str) -> None:
 
 
 def test_a_compressed_message_set(raw: Bytes, topic: str) -> None:
-    """The value of a message with a codec in its attributes is a compressed message set."""
+    """A message with a codec in its attributes has a compressed message set as value."""
     place = (topic, 0)
     inner = message_set(message(b"a", b"k"), message(b"b"), message(None))
     sent = message_set(message(gzip.compress(inner), attributes=1))
@@ -96,7 +96,7 @@ def test_a_compressed_message_set(raw: Bytes, topic: str) -> None:
 
 
 def test_messages_of_magic_1(raw: Bytes, topic: str) -> None:
-    """Fetch 2 has times; the bytes are those of KIP-32: crc, magic, attributes, timestamp, key, value."""
+    """Fetch 2 returns timestamps in the layout of KIP-32: CRC, magic, attributes, timestamp, key, value."""
     import zlib
 
     def dated(value: bytes, time: int) -> bytes:
@@ -155,7 +155,10 @@ def test_metadata(raw: Bytes, topic: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_join_group(new: WireClient, version: int) -> None:
-    """JoinGroup of the fifth document, against a cluster of 4.0, which has 2 to 9."""
+    """JoinGroup 0 and 1 work with a cluster of 4.0, which accepts only versions 2 to 9.
+
+    The requests follow the page on JoinGroup.
+    """
     raw = Bytes(OldClient(new, api_versions("4.0")))
     group = f"seed-{version}"
     body = string(group) + i32(6000)

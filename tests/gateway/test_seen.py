@@ -1,4 +1,4 @@
-"""What a gateway writes about clients: the access log, metrics, and conversations of chosen ones."""
+"""Tests of what a gateway records about clients: its access log, its metrics, and selected traffic."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OPEN: list[Taps] = []
 
 @pytest.fixture(autouse=True)
 def closing() -> Iterator[None]:
-    """Close the files that a test has had opened."""
+    """Close the files that a test has left in the list `OPEN`."""
     yield
     while OPEN:
         OPEN.pop().close()

@@ -1,4 +1,4 @@
-"""A translated request is answered as a broker answers it that takes the version itself."""
+"""Tests that a translated request gets the response of a broker that accepts the old version itself."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ NEWER = {
     for key, (low, high) in api_versions("4.3").items()
     if low < high and key not in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS)
 }
-"""A cluster of some day, which has dropped the first version of everything."""
+"""The version ranges of an imagined cluster that has dropped one more version of every API."""
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """A broker that takes every version, so that it can be asked both ways."""
+    """Start a broker that accepts every version, so that a test can compare both responses."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -241,7 +241,10 @@ def test_metadata_means_what_it_did(new: WireClient) -> None:
 @pytest.mark.parametrize("upstream", [api_versions("4.0"), NEWER, {ApiKey.JOIN_GROUP: (6, 9)}])
 @pytest.mark.parametrize("version", [0, 1])
 def test_groups_of_0_9_and_0_10(new: WireClient, upstream: Any, version: int) -> None:
-    """One member joins, gets its assignment, lives and leaves; where the cluster takes 2 or 5 and newer."""
+    """A member joins, syncs, sends heartbeats and leaves.
+
+    The cluster accepts only JoinGroup from version 2 or from version 5 on.
+    """
     whole = {**api_versions("4.3"), **upstream}
     old = OldClient(new, whole)
     client: Any = old
@@ -305,7 +308,7 @@ def test_find_coordinator(new: WireClient, version: int, newest: tuple[int, int]
 
 
 def test_offsets_of_0_8(new: WireClient) -> None:
-    """A generation without a member is none; the time of a commit is dropped."""
+    """In a commit without a member id, the generation is ignored and the timestamp is dropped."""
     old = OldClient(new, taken("4.3"))
     request = commit("of-0.8.2", 7, generation_id_or_member_epoch=0)
     for topic in request.topics:
@@ -328,7 +331,7 @@ UPSTREAM = {ApiKey.OFFSET_COMMIT: (2, 9), ApiKey.OFFSET_FETCH: (1, 7), ApiKey.FI
 
 
 def run(request: Message, version: int, answers: list[Message]) -> tuple[Any, list[NodeCall]]:
-    """Answer the calls of a translation one by one."""
+    """Answer each call of a translation with the next of `answers`; return the result and the calls."""
     assert request.API_KEY is not None
     steps = translate(request.API_KEY, version, request, UPSTREAM)
     calls: list[NodeCall] = []

@@ -1,4 +1,4 @@
-"""What old clients write and read through the translation is what was meant: keys, values, times, order."""
+"""Tests that records of old clients keep keys, values, timestamps and order through the translation."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def fetch_of(
 
 
 def messages_of(data: Any, magic: int) -> list[tuple[int, bytes | None, bytes | None, int]]:
-    """(offset, key, value, time) of the whole messages, whose checksums are right."""
+    """Return (offset, key, value, timestamp) of each complete message, after comparing its CRC."""
     found = []
     for start, end, seen in split_batches(data):
         assert seen <= magic
@@ -121,7 +121,7 @@ def messages_of(data: Any, magic: int) -> list[tuple[int, bytes | None, bytes | 
 
 
 def read_all(old: OldClient, topic: str, version: int, limit: int = 1 << 20) -> list[Any]:
-    """Read a partition to its end as consumers did: on from the last message."""
+    """Read a partition to its end as old consumers do: each Fetch begins after the last message."""
     found: list[Any] = []
     offset = 0
     while True:
@@ -175,7 +175,10 @@ def test_what_is_written_is_read(
 def test_batches_of_today_are_read(
     old: OldClient, new: WireClient, version: int, codec: CompressionCodec, limit: int
 ) -> None:
-    """Headers are left out; zstd, which no such client has, comes uncompressed."""
+    """Old clients get the records without headers.
+
+    Records in zstd, which such clients cannot read, are returned uncompressed.
+    """
     topic = topic_of(new)
     values = [b"%d" % number * 20 for number in range(40)]
     for start in range(0, 40, 8):
@@ -220,7 +223,10 @@ def test_the_first_message_comes_whole_since_3(old: OldClient, new: WireClient) 
 
 
 def test_partitions_are_independent(old: OldClient, new: WireClient) -> None:
-    """Where the first partition uses the answer up, a cluster of today leaves the others empty."""
+    """A newer broker leaves later partitions empty when the first one fills the response.
+
+    The translation then requests those partitions again.
+    """
     topic = topic_of(new, partitions=4, max_message_bytes="8000000")
     for index, size in enumerate((3_000_000, 3_000_000, 5, 2_000_000)):
         new.ask(produce_of(topic, batch_of(b"v" * size), index=index), 9)
@@ -232,7 +238,10 @@ def test_partitions_are_independent(old: OldClient, new: WireClient) -> None:
 def test_partitions_take_turns_where_there_is_more_than_one_request_reads(
     old: OldClient, new: WireClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that asks in the same order for ever gets all of them before one is read to its end."""
+    """A client always requests partitions in the same order.
+
+    It gets records of all of them before one is read to its end.
+    """
     count, batches = 12, 40
     topic = topic_of(new, partitions=count)
     for index in range(count):
@@ -282,7 +291,7 @@ def transaction(client: WireClient, topic: str, name: str, values: list[bytes], 
 
 
 def end(client: WireClient, topic: str, name: str, *, commits: bool, **who: int) -> None:
-    """End a transaction, and wait for its marker, which brokers other than ours write later."""
+    """End a transaction, and wait until its marker is written, which happens later in Apache Kafka."""
     ended = client.ask(EndTxnRequest(transactional_id=name, committed=commits, **who), 3)
     assert not ended.error_code
     deadline = time.monotonic() + 60
@@ -319,7 +328,10 @@ def test_aborted_records_and_markers_are_never_seen(old: OldClient, new: WireCli
 def test_batches_that_are_nothing_do_not_hold_a_client_up(
     old: OldClient, new: WireClient, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client asks from the same offset for ever, as nothing moves it on: all of them are one request."""
+    """Aborted batches give an old client no records, so its offset would never advance.
+
+    The translation skips all of them within one Fetch.
+    """
     topic = topic_of(new)
     for number in range(10):
         transaction(new, topic, f"{topic}-{number}", [b"x" * 400] * 5, commits=False)
@@ -401,7 +413,10 @@ def test_lists_of_offsets(old: OldClient, new: WireClient) -> None:
 
 
 def test_offsets_of_records_without_times(old: OldClient, new: WireClient) -> None:
-    """The end would be wrong for a time long ago; clusters that cannot say so answer it nevertheless."""
+    """A lookup by timestamp finds nothing in records without timestamps.
+
+    With an older cluster, whose ListOffsets cannot say so, the end offset is returned.
+    """
     topic = topic_of(new)
     old.ask(produce_of(topic, PLAIN * 3), 0)
     assert old.ask(offsets_of(topic, (5, 2)), 0).topics[0].partitions[0].old_style_offsets == []
@@ -459,7 +474,7 @@ HOSTILE = {
 
 @functools.cache
 def bomb() -> bytes:
-    """80 MB of zeros: half a second to pack, which nothing but its test pays for."""
+    """Return a compressed message of 80 MB of zeros; compressing them takes half a second."""
     return wrapper_of(encode_message(0, 0, None, bytes(80 << 20), -1))
 
 
@@ -516,7 +531,7 @@ def test_messages_that_are_cut_are_dropped(old: OldClient, new: WireClient) -> N
 
 
 def test_wrappers_in_wrappers_and_mixed_magics(old: OldClient, new: WireClient) -> None:
-    """Clients of the time nested wrappers, and put magic 1 into magic 0 (kafka-node)."""
+    """Some old clients nested compressed messages; kafka-node put magic 1 into messages of magic 0."""
     topic = topic_of(new)
     inner = encode_message_set([(None, b"deep", -1)], 0) + encode_message(1, 0, None, b"one", NOW_MS)
     answer = outcome(old.ask(produce_of(topic, wrapper_of(wrapper_of(inner))), 0))

@@ -1,4 +1,4 @@
-"""SASL of clients before 1.0: tokens as bare frames."""
+"""Tests of SASL tokens as frames without a header, as clients before Kafka 1.0 send them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every version that Kafka 4 dropped has a translation, or a refusal in words."""
+"""Tests that each version that Kafka 4 dropped has a translation, or a text that explains the refusal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLUSTERS = ("4.0", "4.1", "4.2", "4.3", "4.4")
 
 
 def taken(release: str) -> dict[int, tuple[int, int]]:
-    """The versions that brokers of a release take, whatever they list."""
+    """Return the version ranges that brokers of a release accept, including those not advertised."""
     return {
         key: (api.lowest, api.highest)
         for key, api in RELEASES[release].apis.items()
@@ -31,7 +31,7 @@ def taken(release: str) -> dict[int, tuple[int, int]]:
 
 
 def dropped(cluster: str) -> list[tuple[int, int]]:
-    """(API, version) of all that brokers of 0.8.0 to 3.9 took, and those of `cluster` do not."""
+    """Return each (API key, version) that brokers of 0.8.0 to 3.9 accepted and `cluster` does not."""
     there = RELEASES[cluster].apis
     old = {
         (key, version)
@@ -67,7 +67,7 @@ def test_what_4_dropped_is_translated_or_refused_by_name(cluster: str) -> None:
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_every_dropped_version_goes_through(cluster: str) -> None:
-    """Messages full of chance values: each is translated to calls that can be written, or refused."""
+    """Requests with random values are translated to calls that can be encoded, or refused."""
     upstream = taken(cluster)
     translated = 0
     reasons: list[str] = []
@@ -93,7 +93,7 @@ def test_every_dropped_version_goes_through(cluster: str) -> None:
 
 
 def answer_all(steps: Any, upstream: Ranges, seed: int, *, filled: bool = False) -> Any:
-    """Answer calls with responses that are empty or filled, written and read at the version of the call."""
+    """Answer each call of a translation with an empty or random response; return the result."""
     response = None
     for number in range(100):
         try:
@@ -180,7 +180,7 @@ def test_what_can_be_tried_again_stays_so() -> None:
 
 
 def test_a_cluster_of_some_day_is_reached_from_version_0() -> None:
-    """Whatever lowest version a cluster has, as long as requests mean the same: no gap keeps a client out."""
+    """The gateway offers version 0 for any lowest version of a cluster within the translation's range."""
     for key in {rule.api_key for rule in RULES}:
         reached = max(rule.targets[1] for rule in RULES if rule.api_key == key)
         needs = {
@@ -193,7 +193,7 @@ def test_a_cluster_of_some_day_is_reached_from_version_0() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_cluster_answers_becomes_an_answer(seed: int) -> None:
-    """Responses full of chance values: every one can be written at the client's version, or is refused."""
+    """A response with random values can be encoded at the client's version, or is refused."""
     answered = refused = 0
     for rule in RULES:
         for version in range(rule.versions[0], rule.versions[1] + 1):

@@ -1,7 +1,8 @@
-"""The clients of a history: one interface to Penstock's, confluent-kafka, kafka-python, aiokafka and Java's.
+"""One interface to the client libraries that the test histories use.
 
-A `Client` is one producer and one consumer, used by one thread. `send` returns a function that waits for the
-outcome, and returns the offset. What raises is the library's own error.
+The libraries are Penstock, confluent-kafka, kafka-python, aiokafka and Java's kafka-clients. A `Client` is
+one producer and one consumer, used by one thread. `send` returns a function that waits for the outcome and
+returns the offset. Errors are the library's own exceptions.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from compat.peers import HERE, java_command, maven_classpath
 
 DELIVERY_S = 15.0
 TRANSACTION_S = 8.0
-"""After so long the broker aborts what a client has left open."""
+"""The transaction timeout in seconds, after which the broker aborts an open transaction."""
 
 
 class Row(NamedTuple):
-    """A record as a consumer was handed it."""
+    """A record as a client's consumer returned it."""
 
     topic: str
     partition: int
@@ -34,13 +35,13 @@ class Row(NamedTuple):
 
 
 class Client(Protocol):
-    """A producer, transactional where an id is given, and a consumer of committed records."""
+    """A producer and a consumer of committed records; the producer is transactional if it has an id."""
 
     def begin(self) -> None:
         """Begin a transaction."""
 
     def send(self, topic: str, partition: int, value: bytes) -> Callable[[], int]:
-        """Send a value; return what waits for its offset."""
+        """Send a value; return a function that waits for the acknowledgement and returns the offset."""
 
     def commit(self) -> None:
         """Commit the transaction."""
@@ -49,17 +50,17 @@ class Client(Protocol):
         """Abort the transaction."""
 
     def seek(self, topic: str, positions: dict[int, int]) -> None:
-        """Read these partitions from these offsets on."""
+        """Assign these partitions to the consumer, starting at these offsets."""
 
     def poll(self, wait_s: float) -> list[Row]:
-        """Return what has come within so many seconds."""
+        """Return the records that the consumer gets within `wait_s` seconds."""
 
     def close(self) -> None:
-        """Let go of connections, whatever is open."""
+        """Close all connections, even while a transaction is open."""
 
 
 class Penstock:
-    """Penstock's own, blocking."""
+    """Penstock's blocking producer and consumer."""
 
     def __init__(self, servers: str, transactional_id: str | None) -> None:
         from penstock import Consumer, Producer
@@ -107,7 +108,7 @@ class Penstock:
 
 
 class Confluent:
-    """confluent-kafka, on librdkafka."""
+    """The producer and the consumer of confluent-kafka, which uses librdkafka."""
 
     def __init__(self, servers: str, transactional_id: str | None) -> None:
         from confluent_kafka import Consumer, Producer
@@ -173,7 +174,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python."""
+    """The producer and the consumer of kafka-python."""
 
     def __init__(self, servers: str, transactional_id: str | None) -> None:
         from kafka import KafkaConsumer, KafkaProducer
@@ -227,7 +228,7 @@ class KafkaPython:
 
 
 class Aiokafka:
-    """aiokafka, on an event loop that runs while one of its calls does."""
+    """The producer and the consumer of aiokafka; their event loop runs only during a call."""
 
     def __init__(self, servers: str, transactional_id: str | None) -> None:
         self._loop = asyncio.new_event_loop()
@@ -298,7 +299,10 @@ class Aiokafka:
 
 
 class Java:
-    """kafka-clients, in a JVM for the whole process, asked by lines (`java/histories`)."""
+    """Java's producer and consumer, in one JVM for all clients of this process.
+
+    The JVM's program (`java/histories`) takes commands as lines of text.
+    """
 
     def __init__(self, servers: str, transactional_id: str | None) -> None:
         self._socket = socket.create_connection(("127.0.0.1", _java_port()), timeout=4 * DELIVERY_S)
@@ -356,7 +360,7 @@ def _java_port() -> int:
 
 @functools.cache
 def _start_java() -> int:
-    """Start the JVM, which ends with this process; return its port."""
+    """Start the JVM, which is killed when this process ends; return its port."""
     command = java_command(
         maven_classpath("kafka-4.3.0"), HERE / "java" / "histories" / "HistoryClients.java"
     )

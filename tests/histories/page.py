@@ -1,4 +1,4 @@
-"""The ledger of the histories that were made, and the page that is written from it."""
+"""The file with the results of all test histories, and the documentation page that is written from it."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ LOOKED_INTO = {
     ("broker", 20400, "aborted-read"): STALLED_BROKER,
     ("broker", 20400, "precommitted-read"): STALLED_BROKER,
 }
-"""What became of anomalies, by target, seed and check."""
+"""The explanation of each anomaly that was examined, by target, seed and check."""
 
 
 NOTHING = "nothing deleted"
-"""What a deletion is called that came when no client was far enough."""
+"""The name under which a call of DeleteRecords is counted that had no records to delete."""
 
 
 @dataclass
 class Entry:
-    """One history: where, who, how long, what befell the brokers, and what was found."""
+    """The result of one history: its target, clients, seed, duration, injected faults and anomalies."""
 
     target: str
     clients: list[str]
@@ -92,10 +92,10 @@ class Entry:
     allowed: dict[str, int]
     anomalies: dict[str, list[str]]
     hung: list[str] = field(default_factory=list)
-    """Clients that did not come back from their last call within two minutes."""
+    """The clients whose last call did not return within two minutes."""
 
     def line(self) -> str:
-        """Return the history in a line, and what was found in more."""
+        """Return a line of text about the history, with the first finding of each anomaly."""
         troubles = ", ".join(f"{count} {name}" for name, count in self.troubles.items())
         found = "; ".join(f"{name}: {texts[0]}" for name, texts in self.anomalies.items()) or "no anomaly"
         made = f"{self.records} records, {self.transactions} transactions committed"
@@ -103,14 +103,14 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Return what is in the ledger."""
+    """Return all results in the file."""
     if not LEDGER.exists():
         return []
     return [Entry(**each) for each in json.loads(LEDGER.read_text(encoding="utf-8"))]
 
 
 def add(entry: Entry) -> None:
-    """Add a history to the ledger, one a line, and write the page; runs side by side take turns."""
+    """Add the result of a history to the file, and write the page; a lock serializes parallel runs."""
     directory = os.open(LEDGER.parent, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -124,7 +124,7 @@ def add(entry: Entry) -> None:
 
 
 def page(found: list[Entry]) -> str:
-    """Return the text of the page."""
+    """Return the text of the documentation page about all histories."""
     lines = [
         "# Histories",
         "",
@@ -190,5 +190,5 @@ def page(found: list[Entry]) -> str:
 
 
 def write_page() -> None:
-    """Write the page from the ledger."""
+    """Write the documentation page from the results in the file."""
     PAGE.write_text(page(entries()), encoding="utf-8")

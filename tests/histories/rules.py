@@ -1,7 +1,8 @@
-"""Thirteen checks of Jepsen's workload for Kafka, and cycles of transactions, over what clients have done.
+"""The checks of Jepsen's workload for Kafka and a search for cycles of transactions.
 
-The rules about writes and polls are those of `penstock.testing.chaos`; what they do not have stands here.
-Pure: a function of a `Story`, whatever client and cluster it comes from.
+They find anomalies in what clients have written and read. Some rules about writes and polls are in
+`penstock.testing.chaos`, the others in this module. Each is a pure function of a `Story`, for any client and
+cluster.
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ CHECKS = (
     "int-nonmonotonic-send",
     "int-send-skip",
 )
-"""The names that Jepsen's workload gives them; `int` is inside one transaction or one poll."""
+"""The names of Jepsen's checks; the prefix `int` means within one transaction or one poll."""
 
 MORE_CHECKS = ("hanging-transaction", "divided-transaction", "G1c")
-"""A transaction that stays open; one of which a part is committed; a cycle of who read whose writes."""
+"""The names of further checks: a transaction that stays open, one that is committed in part, and a cycle.
+
+A cycle (G1c) consists of transactions that each read a record of the previous one.
+"""
 
 ALLOWED = ("int-send-skip", "G0")
-"""What Kafka permits, and is counted only: transactions of several producers interleave in each partition."""
+"""Anomalies that Kafka permits, and that are only counted.
+
+Transactions of several producers may interleave in a partition.
+"""
 
 _NAMES = {
     "LostWrite": "lost-write",
@@ -59,33 +66,39 @@ Place = tuple[TopicPartition, int]
 
 @dataclass
 class Transaction:
-    """One transaction of a client: what it wrote and read, when its end was asked for, what became of it."""
+    """One transaction of a client: its writes and reads, the time of its commit call, and its outcome."""
 
     name: str
     writes: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
     reads: list[Place] = field(default_factory=list)
     committing_s: float = float("inf")
-    """When its commit was called; before that nobody may read what it wrote."""
+    """The time at which its commit was called, in seconds; no consumer may read its records earlier."""
     is_committed: bool | None = None
-    """None where the client never heard."""
+    """True if committed, False if aborted, None if the client never learned the outcome."""
 
 
 @dataclass
 class Story:
-    """What was done and seen. `history` has the events and the logs at the end."""
+    """The events of one history: its clients' writes and reads, in which the checks search for anomalies.
+
+    `history` has the events, and the contents of the logs at the end.
+    """
 
     history: History = field(default_factory=History)
     transactions: list[Transaction] = field(default_factory=list)
     seen_s: dict[Place, float] = field(default_factory=dict)
-    """When a record was first handed to a reader of committed records."""
+    """The time at which each record was first returned to a read_committed consumer, in seconds."""
     starts: dict[TopicPartition, int] = field(default_factory=dict)
-    """Where each log begins at the end. What lay before was deleted, and the logs here have copies of it."""
+    """The start offset of each log at the end.
+
+    Records before it were deleted; `history` has copies of them.
+    """
     readers: dict[str, set[Place]] = field(default_factory=dict)
-    """What each reader has seen that read everything once more at the end."""
+    """The records that each consumer returned that read all partitions once more at the end."""
 
 
 def anomalies(story: Story) -> dict[str, list[str]]:
-    """Return what is wrong, by the name of the check; what is `ALLOWED` is among it."""
+    """Return a dict from a check's name to the anomalies it found, including those in `ALLOWED`."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     evidence = Evidence(list(story.history.events), story.history.logs, [])
     inner = [
@@ -118,14 +131,17 @@ def anomalies(story: Story) -> dict[str, list[str]]:
 
 
 def _single_polls(evidence: Evidence) -> Evidence:
-    """The polls, each by a client of its own: what is wrong then is wrong inside of one."""
+    """Return each poll as that of a separate client, so that checks compare only within one poll."""
     polls = [each for each in evidence.events if isinstance(each, Polled)]
     alone = [dataclasses.replace(each, client=number) for number, each in enumerate(polls)]
     return Evidence(alone, evidence.logs, [])
 
 
 def _single_sends(evidence: Evidence) -> Evidence:
-    """The sends of transactions, each transaction by a client of its own."""
+    """Return the sends of each transaction as those of a separate client.
+
+    The checks then compare only within one transaction.
+    """
     numbers: defaultdict[tuple[int, int], int] = defaultdict(itertools.count(1).__next__)
     sends = [each for each in evidence.events if isinstance(each, Sent) and each.transaction]
     alone = [dataclasses.replace(each, client=numbers[each.client, each.transaction]) for each in sends]
@@ -133,7 +149,7 @@ def _single_sends(evidence: Evidence) -> Evidence:
 
 
 def _offsets(story: Story) -> dict[tuple[TopicPartition, bytes], int]:
-    """Where each committed value lies; values are unique."""
+    """Return a dict from each partition and committed value to its offset; values are unique."""
     return {
         (tp, record.value): record.offset
         for tp, log in story.history.logs.items()
@@ -143,7 +159,7 @@ def _offsets(story: Story) -> dict[tuple[TopicPartition, bytes], int]:
 
 
 def _unseen(story: Story) -> Iterator[str]:
-    """A committed record that a reader who read everything at the end was not handed."""
+    """Yield a text for each committed record that a consumer missed that read everything at the end."""
     for reader, places in story.readers.items():
         for tp, log in story.history.logs.items():
             for record in log.records:
@@ -153,7 +169,7 @@ def _unseen(story: Story) -> Iterator[str]:
 
 
 def _precommitted(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]) -> Iterator[str]:
-    """A record was handed to a reader of committed records before its commit was called."""
+    """Yield a text for each record that a read_committed consumer got before its commit was called."""
     for each in story.transactions:
         for tp, value in each.writes:
             seen_s = story.seen_s.get((tp, offsets.get((tp, value), -1)))
@@ -162,7 +178,7 @@ def _precommitted(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]
 
 
 def _divided(story: Story) -> Iterator[str]:
-    """Of one transaction some records are committed, and others aborted or missing."""
+    """Yield a text for each transaction with both committed records and aborted or missing ones."""
     states = {
         (tp, record.value): record.state for tp, log in story.history.logs.items() for record in log.records
     }
@@ -178,7 +194,7 @@ def _divided(story: Story) -> Iterator[str]:
 
 
 def _send_skips(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]) -> Iterator[str]:
-    """Records of others lie between two that one transaction sent to a partition."""
+    """Yield a text where other records lie between two records of one transaction in a partition."""
     for each in story.transactions:
         by_partition: defaultdict[TopicPartition, list[int]] = defaultdict(list)
         for tp, value in each.writes:
@@ -203,7 +219,7 @@ def _writers(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]) -> 
 
 
 def _who_read_whom(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]) -> Graph:
-    """Edges from the transaction that wrote a record to those committed ones that read it (wr)."""
+    """Return a graph with an edge from each transaction to those that read its records (wr)."""
     writers, graph = _writers(story, offsets), defaultdict(set)
     for number, each in enumerate(story.transactions):
         for place in each.reads:
@@ -214,7 +230,7 @@ def _who_read_whom(story: Story, offsets: dict[tuple[TopicPartition, bytes], int
 
 
 def _who_wrote_behind_whom(story: Story, offsets: dict[tuple[TopicPartition, bytes], int]) -> Graph:
-    """Edges from each transaction to the one whose record is the next in a partition (ww)."""
+    """Return a graph with an edge from each transaction to the writer of the next record (ww)."""
     graph: Graph = defaultdict(set)
     places = sorted(_writers(story, offsets).items())
     for ((one_tp, _), one), ((other_tp, _), other) in itertools.pairwise(places):
@@ -224,7 +240,10 @@ def _who_wrote_behind_whom(story: Story, offsets: dict[tuple[TopicPartition, byt
 
 
 def _cycles(graph: Graph) -> Iterator[str]:
-    """Yield a line for each group of transactions that reach one another (Tarjan, without recursion)."""
+    """Yield a line for each cycle of transactions in a graph.
+
+    The search is Tarjan's, without recursion.
+    """
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []

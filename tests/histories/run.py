@@ -1,17 +1,19 @@
-"""Histories of every client on brokers that are killed, paused and cut off, held to the checks of Jepsen.
+"""Run clients on a topic while its brokers fail, and judge the result with Jepsen's checks for Kafka.
 
-Records that all clients have read are deleted meanwhile, by DeleteRecords.
+Brokers are killed, paused and disconnected. Meanwhile DeleteRecords removes records that all clients have
+read.
 
     make histories ARGS="[--minutes 5] [--seed 1] [--target broker] [--client penstock] [--no-page]"
 
-One history after the other, by consecutive seeds, each of `--seconds`, on the targets in turn: `broker`,
-`cluster` (three of Penstock's) and `kafka` (three of Apache Kafka's). A seed draws what befalls the
-brokers and what the clients do; how the threads take turns it does not. Prints a line for each, adds it to
-`ledger.json`, and writes docs/reference/histories.md. Ends with 1 if there was an anomaly.
+The program runs one history after the other with consecutive seeds, each for `--seconds`. The targets take
+turns: `broker`, `cluster` (three of Penstock's brokers) and `kafka` (three of Apache Kafka's). A seed
+determines the faults and the clients' operations, but not the scheduling of threads. The program prints a
+line for each history, adds the result to `ledger.json`, and writes docs/reference/histories.md. The exit
+status is 1 if there was an anomaly.
 
-Histories of an hour cost little with `--pause 1` between transactions and `--calm 20` between troubles;
-several may run side by side. SIGINT and SIGTERM end a history early: it is judged, and counted as it is.
-The brokers' data of a history with an anomaly is kept, and its place printed.
+A history of an hour uses little CPU with `--pause 1` between transactions and `--calm 20` between faults, in
+seconds; several programs may run in parallel. SIGINT and SIGTERM end a history early, and its result counts.
+The brokers' data of a history with an anomaly is kept, and the program prints its directory.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ def make(
     calm_s: tuple[float, float] = CALM_S,
     stopping: threading.Event | None = None,
 ) -> Entry:
-    """Make one history and judge it. `stopping` ends it before its time.
+    """Run one history, check it, and return its result; setting `stopping` ends it early.
 
-    The brokers' data is deleted at the end, unless there was an anomaly: then its place is printed.
+    The brokers' data is deleted at the end. After an anomaly it is kept, and its directory is printed.
     """
     rng = random.Random(seed)
     stopping = stopping or threading.Event()

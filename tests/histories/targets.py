@@ -1,4 +1,4 @@
-"""What histories are made on: a broker, three, three nodes of Apache Kafka; and what befalls them."""
+"""The targets of test histories: one broker, three brokers, three nodes of Apache Kafka, and their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock import Admin
 from penstock.testing import KafkaBroker, KafkaCluster
 
 Trouble = Callable[[random.Random], str]
-"""Does something to a target, undoes it, and returns what it was."""
+"""A function that injects a fault, removes it again, and returns the fault's name."""
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -23,24 +23,27 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 HELD_S = (0.3, 3.0)
-"""How long a pause or a cut lasts."""
+"""The shortest and the longest duration of a pause or of a network failure, in seconds."""
 NODE_PATIENCE_S = 1800.0
-"""How long a node of Apache Kafka may take to come back: histories run behind everything else."""
+"""The time in which a node of Apache Kafka must have restarted, in seconds.
+
+It is long because histories run at low priority.
+"""
 CALM_S = (0.5, 3.0)
-"""How long it is calm between two troubles, where no other time is given."""
+"""The default for the shortest and the longest time between two faults, in seconds."""
 
 
 class Target:
-    """Brokers that run, and the troubles that may befall them."""
+    """Running brokers, and the faults that can be injected into them."""
 
     def __init__(self, servers: str, replicas: int, troubles: list[Trouble]) -> None:
         self.servers, self.replicas, self._troubles = servers, replicas, troubles
         self.happened: list[str] = []
         self.error: BaseException | None = None
-        """Why troubles ended early: brokers did not come back."""
+        """The exception that ended the faults early, such as a failed restart; None without one."""
 
     def add(self, trouble: Trouble) -> None:
-        """Add a trouble that comes from the clients."""
+        """Add a fault that the clients inject, such as the deletion of records."""
         self._troubles.append(trouble)
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -51,7 +54,7 @@ class Target:
     def trouble(
         self, rng: random.Random, stopping: threading.Event, calm_s: tuple[float, float] = CALM_S
     ) -> None:
-        """Let troubles come, drawn by `rng`, with so many seconds between two, until it is stopped."""
+        """Inject random faults, with a random time between them, until `stopping` is set."""
         try:
             while not stopping.wait(rng.uniform(*calm_s)):
                 self.happened.append(rng.choice(self._troubles)(rng))
@@ -66,7 +69,7 @@ def _hold(rng: random.Random) -> None:
 
 @contextlib.contextmanager
 def one_broker(directory: Path) -> Iterator[Target]:
-    """Penstock, one broker, with its data on disk."""
+    """Start one Penstock broker with its data on disk, and yield it with its faults."""
     with KafkaBroker(directory, config=SETTINGS) as broker:
 
         def kill(rng: random.Random) -> str:
@@ -90,7 +93,7 @@ def one_broker(directory: Path) -> Iterator[Target]:
 
 @contextlib.contextmanager
 def our_cluster(directory: Path) -> Iterator[Target]:
-    """Penstock, a cluster of three, with its data on disk."""
+    """Start three Penstock brokers with their data on disk, and yield them with their faults."""
     with KafkaCluster(3, directory, config=SETTINGS) as cluster:
 
         def kill(rng: random.Random) -> str:
@@ -117,7 +120,7 @@ def our_cluster(directory: Path) -> Iterator[Target]:
 
 @contextlib.contextmanager
 def apache_kafka(directory: Path) -> Iterator[Target]:
-    """Apache Kafka, three nodes, each broker and controller."""
+    """Start three nodes of Apache Kafka, each broker and controller; yield them with their faults."""
     settings = {
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
         # Three JVMs on a busy machine: with less, the controllers elect one another without end.

@@ -1,4 +1,4 @@
-"""A short history with Penstock's clients on its own broker, and longer ones with every client."""
+"""A short test history with Penstock's clients and broker, and longer ones with all client libraries."""
 
 from __future__ import annotations
 

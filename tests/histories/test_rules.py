@@ -1,4 +1,4 @@
-"""The rules find the smallest story that breaks each, and nothing in one that breaks none."""
+"""Tests of the checks for histories: each finds its anomaly in a small history, none in a correct one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def story(*logs: list[tuple[int, bytes, str]]) -> Story:
-    """Return a story whose partitions end with these records: offset, value and state."""
+    """Return a history whose partitions contain these records at its end: offset, value and state."""
     made = Story()
     for partition, rows in enumerate(logs):
         records = [

@@ -1,4 +1,7 @@
-"""Clients that write and read one topic at a time, in transactions and without, and what each of them saw."""
+"""The clients of a test history: they write and read one topic, half of them in transactions.
+
+What they write and read is recorded for the checks.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,25 @@ from penstock.testing.chaos.evidence import FinalLog
 
 PARTITIONS = 4
 OPERATIONS = 4
-"""The most sends and polls of one transaction."""
+"""The most sends and polls within one transaction."""
 ABORTED_SHARE = 0.15
 PAUSE_S = 0.004
-"""Between two transactions of a client, where none is given: a history of an hour takes longer ones."""
+"""The default pause of a client between two transactions, in seconds."""
 LEAVING_S = 120.0
-"""How long the clients have for their last calls."""
+"""The time in which the last call of each client must return, in seconds."""
 READER_ATTEMPTS = 5
-"""How often a client may fail to reach the brokers before it reads everything at the end."""
+"""The number of attempts to create the client that reads everything at the end."""
 READING_S = 600.0
-"""How long a reader of everything may take: what it has not got by then it was not handed."""
+"""The time in which a client must have read everything at the end, in seconds.
+
+Records that it has not returned by then count as missing.
+"""
 SETTLING_S = 60.0
-"""How long the end of transactions is waited for that clients have left open."""
+"""The longest wait for the end of transactions that clients have left open, in seconds."""
 
 
 class Worker(threading.Thread):
-    """One client, again and again replaced by a new one of its kind when it has failed."""
+    """A thread that runs one client at a time, and replaces it with a new one after an error."""
 
     def __init__(self, workload: Workload, kind: str, number: int, transactional: bool) -> None:
         super().__init__(name=f"{kind} {number}", daemon=True)
@@ -48,7 +54,7 @@ class Worker(threading.Thread):
         self.error: BaseException | None = None
 
     def position(self, partition: int) -> int:
-        """The offset behind the last record that this client was handed of a partition."""
+        """Return the offset after the last record of a partition that the client has returned."""
         return self._positions[partition]
 
     def run(self) -> None:
@@ -159,7 +165,7 @@ class Worker(threading.Thread):
 
 
 class Workload:
-    """Workers of several kinds on a topic; what they did is a `Story`."""
+    """The threads of all clients of one history; their writes and reads are recorded in a `Story`."""
 
     def __init__(
         self, servers: str, topic: str, kinds: Sequence[str], seed: int, pause_s: float = PAUSE_S
@@ -171,10 +177,10 @@ class Workload:
         self.story = Story()
         self.stopping = threading.Event()
         self.hung: list[str] = []
-        """The kinds of clients that did not come back from a call; their threads are left."""
+        """The libraries of clients with a call that did not return; their threads are abandoned."""
         self._lock = threading.Lock()
         self._copies: dict[TopicPartition, list[LogRecord]] = {tp: [] for tp in self.places}
-        """Records from the beginning of each partition, which have been deleted or were about to be."""
+        """Copies of each partition's first records, made before DeleteRecords was called."""
         self._copied_to = dict.fromkeys(self.places, 0)
         pairs = [(kind, transactional) for kind in kinds for transactional in (False, True)]
         self.workers = [Worker(self, kind, number, flag) for number, (kind, flag) in enumerate(pairs, 1)]
@@ -188,7 +194,10 @@ class Workload:
             each.start()
 
     def delete_records(self, rng: random.Random) -> str:
-        """Delete records of a partition that all clients have read; a copy of them is judged at the end."""
+        """Delete records of a partition that all clients have read.
+
+        The checks later use a copy of these records.
+        """
         tp = rng.choice(self.places)
         start, lowest = self._copied_to[tp], min(each.position(tp.partition) for each in self.workers)
         if start >= lowest:
@@ -207,7 +216,7 @@ class Workload:
         return "records deleted"
 
     def finish(self) -> None:
-        """Stop the workers, wait for transactions that they left open, and read everything."""
+        """Stop the clients, wait until the transactions they left open have ended, and read everything."""
         self.stopping.set()
         deadline = time.monotonic() + LEAVING_S
         for each in self.workers:
@@ -233,7 +242,7 @@ class Workload:
                 self._read_all(kind, client, -1 - number, ends)
 
     def _reader(self, kind: str) -> Client | None:
-        """Make a new client of a kind; None where it does not reach the brokers in several attempts."""
+        """Return a new client of a library, or None if several attempts to connect failed."""
         for _ in range(READER_ATTEMPTS):
             try:
                 return CLIENTS[kind](self.servers, None)
@@ -263,7 +272,10 @@ class Workload:
     def _records(
         self, tp: TopicPartition, start: int, end: int, *, may_be_open: bool
     ) -> list[LogRecord] | None:
-        """The records of a partition with what became of each; None where they were not read in time."""
+        """Return the records of a partition with the state of each, such as aborted.
+
+        Return None if they could not be read in time.
+        """
         committed = self._read(tp, start, end, "read_committed")
         every = self._read(tp, start, end, "read_uncommitted")
         if (committed is None or every is None) and not may_be_open:
@@ -283,7 +295,7 @@ class Workload:
         ]
 
     def _read(self, tp: TopicPartition, start: int, end: int, isolation: str) -> list[Row] | None:
-        """The records from `start` to `end`, markers left out; None where they were not read in time."""
+        """Return the records from `start` to `end` without markers; None if they were not read in time."""
         rows: list[Row] = []
         deadline = time.monotonic() + READING_S
         with Consumer(self.servers, isolation_level=isolation) as consumer:
@@ -301,7 +313,7 @@ class Workload:
         return rows
 
     def _read_all(self, kind: str, client: Client, identity: int, ends: dict[TopicPartition, int]) -> None:
-        """Have a new client of a kind read everything: `unseen` is held to what it was handed."""
+        """Read everything with a new client of a library, for the check `unseen`."""
         wanted = {
             (tp, each.offset)
             for tp, log in self.story.history.logs.items()

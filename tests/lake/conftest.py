@@ -1,4 +1,4 @@
-"""What tests of the lake share: a broker, and a store of objects."""
+"""Fixtures for the tests of landing in table formats: a broker, and an object store."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock import Broker
 
 @pytest.fixture
 def servers() -> Iterator[str]:
-    """The address of a broker without topics."""
+    """Yield the address of a broker without topics."""
     with Broker() as broker:
         yield broker.bootstrap_servers
 
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    """A store of objects that is empty."""
+    """Yield an empty object store with an S3 interface."""
     with s3_server() as found:
         yield found

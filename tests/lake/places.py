@@ -1,4 +1,4 @@
-"""Places to land in, and what other libraries read there."""
+"""Locations to which tests land topics, and readers of the landed tables from other libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ("directory", "object", "delta", "delta-s3", "iceberg", "iceberg-s3")
 
 @dataclass(frozen=True)
 class Place:
-    """A table's name, the options of its store, and the store of objects where it is in one."""
+    """The location of a table, the options for its object store or catalog, and the object store."""
 
     where: str
     options: Mapping[str, str]
@@ -31,17 +31,17 @@ class Place:
     directory: Path
 
     def table(self, topic: str = "orders", **settings: object) -> LakeTable:
-        """The table as a new process would open it."""
+        """Open the table again, as a new process would do."""
         made = TableSettings(**{"writer": topic, **settings})  # type: ignore[arg-type]
         return open_table(self.where, topic, made, StoreOptions(self.options))
 
     def dead(self, topic: str = "orders") -> LakeTable:
-        """Its table of dead letters."""
+        """Open the table's dead letter table."""
         made = dead_settings(TableSettings(topic))
         return open_table(dead_letters_of(self.where), topic, made, StoreOptions(self.options))
 
     def rows(self, *, dead: bool = False) -> pa.Table:
-        """What another library reads."""
+        """Read the table, or its dead letter table, with the table format's own library."""
         where = dead_letters_of(self.where) if dead else self.where
         if where.startswith("iceberg://"):
             from pyiceberg.catalog import load_catalog
@@ -65,7 +65,7 @@ class Place:
         return duckdb.sql(f"from read_parquet('{where}/**/*.parquet')").to_arrow_table()
 
     def files(self) -> set[str]:
-        """Every file of data there is, whether it counts or not."""
+        """Return the names of all data files at the location, including those that no table lists."""
         if self.store.url in self.options.values():
             return {name for name in self.store.names("lake/") if name.endswith((".parquet", ".unfinished"))}
         found = (str(each) for each in self.directory.rglob("*.parquet*"))
@@ -73,7 +73,7 @@ class Place:
 
 
 def place(kind: str, store: Store, directory: Path) -> Place:
-    """A place of a kind. Stores are those of a test."""
+    """Return a location of the given kind, such as a directory, an S3 prefix or a Delta table."""
     s3 = {"endpoint": store.url, "access_key_id": "a", "secret_access_key": "b", "region": "us-east-1"}
     catalog = {"type": "sql", "uri": f"sqlite:///{directory}/catalog.db"}
     if kind == "directory":
@@ -113,7 +113,7 @@ def land(
     table: LakeTable | None = None,
     **more: object,
 ) -> Lander:
-    """Land the topic ``orders`` to its end, as a new process would."""
+    """Land all records of the topic ``orders`` in the table, as a new process would do."""
     upserts = {"upserts": True} if more.pop("key", None) else {}
     settings = LandSettings("orders", servers, shape or ShapeSettings(), **{**upserts, **more})  # type: ignore[arg-type]
     with Lander(settings, where.table() if table is None else table, where.dead) as lander:
@@ -122,7 +122,7 @@ def land(
 
 
 def polled(lander: Lander) -> pa.RecordBatch:
-    """The next records of a lander's source, however long they take to come."""
+    """Wait for the next records that a `Lander` reads from its topic, and return them."""
     while True:
         records: pa.RecordBatch | None = lander._reader.poll(5000)  # type: ignore[attr-defined]
         if records is not None and records.num_rows:

@@ -1,4 +1,4 @@
-"""A REST catalog of Iceberg in front of an SQL catalog, with OAuth's client credentials."""
+"""An Iceberg REST catalog for tests, with OAuth client credentials, in front of an SQL catalog."""
 
 from __future__ import annotations
 
@@ -30,38 +30,41 @@ REFUSALS = {
 
 
 class Catalog:
-    """What the server has: the catalog behind it, and how often it was asked for what."""
+    """The state of the REST server: the SQL catalog behind it, and counters of requests."""
 
     def __init__(self, behind: SqlCatalog) -> None:
         self.behind = behind
         self.url = ""
         self.credential = "me:hush"
         self.tokens = 0
-        """How many tokens were exchanged; the last one is good for `token_requests` requests."""
+        """The number of tokens issued; only the last one is valid, for `token_requests` requests."""
         self.token_requests = 1 << 30
         self.used = 0
-        """How many requests the present token was good for so far."""
+        """The number of requests that have used the last token."""
         self.refused = 0
-        """How many requests came without a token that is good."""
+        """The number of requests without a valid token."""
         self.commits = 0
         self.fault: Callable[[int], str | None] = lambda number: None
-        """What becomes of a commit by its number: None, ``before`` or ``after`` its effect, with 503."""
+        """A function from a commit's number to its fault: None, ``before`` or ``after``.
+
+        ``before`` fails with 503 without committing, ``after`` commits and answers 503.
+        """
 
     @property
     def token(self) -> str:
-        """The token that is good at present."""
+        """The token that is currently valid."""
         return f"token {self.tokens} of this catalog"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of HTTP requests to the REST catalog, one for each connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its headers
     catalog: Catalog
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Suppress the HTTP server's log messages."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):
@@ -164,7 +167,7 @@ def _staged(behind: SqlCatalog, name: tuple[str, ...], body: bytes) -> Any:
 
 @contextmanager
 def rest_catalog(behind: SqlCatalog) -> Iterator[Catalog]:
-    """A REST catalog at `Catalog.url`, on this machine."""
+    """Start a REST catalog on this machine, and yield its state, which includes its URL."""
     catalog = Catalog(behind)
     handler = type("Bound", (Handler,), {"catalog": catalog})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,7 +1,7 @@
-"""A store that speaks S3, in memory, whose requests can be made to fail before or after they take effect.
+"""An S3 server for tests: it stores objects in memory, and fails requests before or after their effect.
 
-Signatures are not checked. It has what writers of tables use: objects, conditional creation, ranges, lists,
-and uploads in parts.
+The server does not check signatures. It supports what table writers use: objects, conditional creation,
+ranges, lists, and multipart uploads.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 Fault = Callable[[str, str], str | None]
-"""What becomes of a request, by its method and path: None, ``before``, ``after`` or ``lost``.
+"""A function from a request's method and path to its fault: None, ``before``, ``after`` or ``lost``.
 
-``before`` is 503 without an effect; ``after`` is 503 although it took effect; ``lost`` takes effect, and the
-connection ends without an answer.
+``before`` answers 503 without an effect; ``after`` answers 503 although the request took effect; ``lost``
+takes effect, and the connection ends without an answer.
 """
 
 
 class Store:
-    """Objects by their paths, with a lock around all of it."""
+    """The state of the S3 server: its objects by path, with one lock for all of them."""
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, float]] = {}
@@ -37,24 +37,24 @@ class Store:
         self.requests = 0
         self.now: Callable[[], float] = __import__("time").time
         self.has_conditions = True
-        """Whether ``If-None-Match`` is minded."""
+        """True if the server honours the header ``If-None-Match``."""
         self.url = ""
 
     def names(self, prefix: str = "") -> list[str]:
-        """The paths of objects, ``bucket/key``, that begin so."""
+        """Return the paths of objects, ``bucket/key``, that begin with `prefix`."""
         with self.lock:
             return sorted(name for name in self.objects if name.startswith(prefix))
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of HTTP requests to the S3 server, one for each connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or a body waits 40 ms for the acknowledgement of its headers
     store: Store
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Suppress the HTTP server's log messages."""
 
     def handle(self) -> None:
         with suppress(ConnectionError, TimeoutError):
@@ -220,7 +220,7 @@ def _unchunked(data: bytes) -> bytes:
 
 @contextmanager
 def s3_server() -> Iterator[Store]:
-    """A store at `Store.url`, on this machine."""
+    """Start an S3 server on this machine, and yield its state, which includes its URL."""
     store = Store()
     handler = type("Bound", (Handler,), {"store": store})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

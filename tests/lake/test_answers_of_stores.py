@@ -1,4 +1,7 @@
-"""Answers of stores are shown on one line that says what to do; slow lines and busy stores are waited for."""
+"""Tests of error messages about object stores, and of waiting for slow connections and busy stores.
+
+A message is one line that says what the user can do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was there before a writer's first record goes into its table as well, each record once."""
+"""Tests of a backfill, which lands the records before a live stream's start in its table, each once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTITIONS = 3
 
 
 class Topic:
-    """The topic ``orders``, with one record for each number so far."""
+    """The topic ``orders`` of a test: each record holds the next number."""
 
     def __init__(self, servers: str, where: Place) -> None:
         self.settings = LandSettings("orders", servers, ShapeSettings("json"), start="latest")
@@ -42,18 +42,18 @@ class Topic:
         )
 
     def follow(self) -> None:
-        """Land what has come since the live stream was here."""
+        """Land the records that arrived after the live stream had stopped."""
         land(self._where, self._servers, ShapeSettings("json"), start="latest")
 
     def begin_live(self, count: int) -> None:
-        """Have a live stream begin at the present end, and land some records."""
+        """Start a live stream at the topic's present end, write `count` records, and land them."""
         with Lander(self.settings, self._where.table(), self._where.dead) as live:
             self.fill(count)
             live._reader.look()  # type: ignore[attr-defined]  # or the end is that of before
             live.run(follow=False)
 
     def backfill(self, directory: str | None = None) -> Lander:
-        """A backfill as a new process would begin it."""
+        """Return a new backfill, as a new process would start it."""
         source = backfill_source(self.settings, self._where.table(), directory)
         return Lander(
             self.settings, self._where.table(writer=f"orders{BACKFILL_SUFFIX}"), self._where.dead, source

@@ -1,4 +1,7 @@
-"""A landing that begins at the end of a topic keeps that place, also when it is killed before any row."""
+"""Tests of landing from the end of a topic: the start offset is stored even if no row was landed yet.
+
+A process that is killed before its first row therefore continues at the same offset.
+"""
 
 from __future__ import annotations
 

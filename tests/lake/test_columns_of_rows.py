@@ -1,4 +1,4 @@
-"""Columns of landed rows: shapes, evolution in the middle of a stream, upserts, and what does not fit."""
+"""Tests of the columns of landed rows: value formats, new columns during a stream, upserts and bad values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``penstock land`` as people type it, and what it hides of what they type."""
+"""Tests of the command ``penstock land``, and that it prints no secrets from its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that fail, and writers that are killed: each record once, and no file that stays for ever."""
+"""Tests of failing stores and killed writers: each record is landed once, and unused files are removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fill(servers: str, first: int, count: int) -> None:
 
 
 def check(there: Place, count: int) -> None:
-    """Each record is there once, and upkeep leaves no file behind that the table does not name."""
+    """Raise AssertionError unless each record is landed once and maintenance removes all unlisted files."""
     assert sorted(there.rows().column("n").to_pylist()) == list(range(count))
     for _ in range(2):
         there.table().tidy(small_bytes=1, keep_snapshots_s=0, orphan_s=0)
@@ -65,7 +65,7 @@ def test_requests_that_fail_before_and_after_their_effect(
 
 
 def kill_at_random(there: Place, servers: str, seed: str, kills: int) -> None:
-    """Run the command again and again, each time with more records, and kill it at a moment that is drawn."""
+    """Run the command `kills` times, each time with more records, and kill it at a random moment."""
     drawn = random.Random(seed)
     options = [word for name, value in there.options.items() for word in ("--store", f"{name}={value}")]
     words = ["land", "orders", "--to", there.where, "-b", servers, "--format", "json", "--every", "1ms", "-f"]

@@ -1,4 +1,4 @@
-"""Topics as tables of every kind: each record once, resumed by the table itself."""
+"""Tests of landing topics in all table formats: each record once; the table itself stores the offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Many topics by one process, and one topic by the workers of a group: each record once, whoever reads it."""
+"""Tests of one process that lands many topics, and of several group members that land one topic.
+
+Each record is landed once.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def counted(first: int, rows: int) -> pa.Table:
 
 
 def opened(there: Place, *, shares: bool) -> Callable[[str], TopicTables]:
-    """What opens the tables of a topic, in a place of its own each."""
+    """Return a function that opens the tables of a topic, each at its own location."""
 
     def tables(topic: str) -> TopicTables:
         where = there.where.replace("orders", topic)

@@ -1,4 +1,4 @@
-"""Tables in a REST catalog, with OAuth, and commits whose answer is lost."""
+"""Tests of landing in an Iceberg REST catalog, with OAuth and with commits whose response is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ JSON = ShapeSettings("json")
 
 @contextmanager
 def rest_catalog(directory: Path) -> Iterator[Catalog]:
-    """A catalog that keeps its tables in `directory`. PyIceberg takes half a second to import."""
+    """Start a REST catalog with its tables in `directory`, and yield its state.
+
+    PyIceberg is imported in this function, because importing it takes half a second.
+    """
     from pyiceberg.catalog.sql import SqlCatalog
 
     from lake import rest_catalog

@@ -1,4 +1,4 @@
-"""Files of Iceberg have their table's sort order, written and put together."""
+"""Tests that Iceberg data files have their table's sort order after writing and after compaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fill(servers: str, seed: str) -> None:
 
 
 def check_files(there: Place, *, files: int, order_id: int) -> None:
-    """Every file is in the order of city, nulls first, and of n from the greatest."""
+    """Raise AssertionError unless every file is sorted by city, nulls first, and by descending n."""
     from pyiceberg.catalog import load_catalog
 
     table = load_catalog("c", **there.options).load_table("sales.orders")

@@ -1,4 +1,4 @@
-"""How columns of landed files are encoded: what a sample decides, and what every file keeps."""
+"""Tests of the encoding and compression of landed Parquet columns, which a sample of rows decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of landed tables: partitions, odd values, sizes, disks that are full."""
+"""Tests of landed data files: partition directories, unusual values, file sizes and full disks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows(kinds: list[str | None]) -> pa.RecordBatch:
 def landed(
     tmp_path: Path, batch: pa.RecordBatch, layout: TableLayout, **settings: object
 ) -> list[LandedFile]:
-    """Land one batch of rows."""
+    """Write one batch of rows as landed files, and return them."""
     table = LandingTable(tmp_path)
     files = TaskFiles(
         tmp_path,
@@ -202,7 +202,7 @@ def test_texts_that_are_not_utf_8_do_not_spoil_the_file(tmp_path: Path) -> None:
 
 @contextmanager
 def room_for(size_bytes: int) -> Iterator[None]:
-    """Files can have so many bytes: the write after them fails, as on a full disk."""
+    """Limit the size of files, so that a larger write fails as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:

@@ -1,4 +1,4 @@
-"""Landed files in Delta and Iceberg tables, by their real libraries: each batch once."""
+"""Tests of adding landed files to Delta and Iceberg tables with their own libraries: each batch once."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 class Killed(BaseException):
-    """Stands for a process that ends here."""
+    """An exception that simulates the end of the process at that point."""
 
 
 class Lake:
-    """A table of one format: how batches get into it, and what its own reader finds."""
+    """A Delta or Iceberg table: functions add batches to it, and read it with the format's library."""
 
     def __init__(self, kind: str, root: Path, partition_by: tuple[str, ...] = ("kind",)) -> None:
         self.kind = kind
@@ -57,7 +57,7 @@ class Lake:
         return IcebergRegister(self.table.root, self.layout, self.name, None, self.properties)
 
     def files(self, batch: int, kinds: list[str | None], writer: str = "w") -> list[LandedFile]:
-        """What a task writes."""
+        """Write the data files of one task, and return them."""
         settings = FileSettings(all_statistics=self.kind == "iceberg")
         files = TaskFiles(
             self.table.root, self.table.staging(writer, batch), self.layout, f"{batch:03d}", settings
@@ -133,7 +133,7 @@ def test_an_end_before_the_table_has_the_files_or_before_spark_has_the_batch(lak
 
 
 def test_two_drivers_add_a_batch_at_the_same_time(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that is late has looked before the other one has committed."""
+    """The slower driver reads the table's state before the faster one commits."""
     lake.commit(0)
     files = lake.files(1, ["a"])
     manifest = lake.table.commit("w", 1, lake.layout, files)
@@ -236,7 +236,7 @@ def test_a_library_that_is_missing(
 
 
 class Failing:
-    """Has one call of a library fail, before it has an effect or after it."""
+    """A patch that makes one call of a library fail, before or after its effect."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, owner: Any, names: tuple[str, ...], effect: str
@@ -291,7 +291,7 @@ LIBRARIES: dict[str, tuple[Any, tuple[str, ...]]] = {
 def test_a_call_of_the_library_that_fails_is_taken_up(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, effect: str, batch: int
 ) -> None:
-    """Also where it took effect before it failed: each batch is there once after the next attempt."""
+    """Each call fails once, before or after its effect; a retry leaves each batch in the table once."""
     failing = Failing(monkeypatch, *LIBRARIES[lake.kind], effect)
     first, failures = 0, 0
     while failing.count >= first:

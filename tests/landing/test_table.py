@@ -1,4 +1,7 @@
-"""Landed tables: every batch once, wherever its commit is interrupted, and nothing seen that counts not."""
+"""Tests of tables of landed files: each batch is visible once, wherever its commit was interrupted.
+
+Readers find no files of uncommitted batches.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +32,16 @@ WRITER = "a-query"
 
 @pytest.fixture(autouse=True)
 def _without_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ends here are processes: what they have written is there, and need not wait for a disk."""
+    """Replace fsync: these tests simulate killed processes, whose written data survives without it."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 class Killed(BaseException):
-    """Stands for a process that ends here."""
+    """An exception that simulates the end of the process at that point."""
 
 
 class Steps:
-    """Counts what a commit does to the disk; the process ends before the step of number `last`."""
+    """A counter of a commit's disk operations; it raises `Killed` before the operation number `last`."""
 
     def __init__(self, last: int | None) -> None:
         self.last = last
@@ -52,7 +55,10 @@ class Steps:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
-    """The steps that count: the last of the list. What a killed process would have cleaned is left."""
+    """Count the disk operations of commits; return a list whose last item is the counter in use.
+
+    After a simulated kill, `rmtree` in clean-up code fails as well, so that files stay.
+    """
     current = [Steps(None)]
 
     def counted(function: Any) -> Any:
@@ -71,7 +77,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
 
 
 def attempt(table: LandingTable, batch: int, numbers: range, *, writer: str = WRITER) -> list[LandedFile]:
-    """What one attempt of a task writes: a file for each of two partitions."""
+    """Write the files of one task attempt, one for each of two partitions, and return them."""
     files = TaskFiles(table.root, table.staging(writer, batch), LAYOUT, f"{batch:03d}")
     rows = pa.record_batch(
         {"n": pa.array(numbers, pa.int64()), "kind": [f"k{number % 2}" for number in numbers]}
@@ -84,7 +90,7 @@ def rows_of(batch: int) -> range:
 
 
 def run(table: LandingTable, batch: int, *, register: Any = None) -> Manifest:
-    """A micro-batch with two tasks, of which one was attempted twice."""
+    """Commit a micro-batch of two tasks, one of which was attempted twice."""
     lower, upper = rows_of(batch)[:5], rows_of(batch)[5:]
     attempt(table, batch, lower)
     files = [*attempt(table, batch, lower), *attempt(table, batch, upper)]
@@ -93,14 +99,14 @@ def run(table: LandingTable, batch: int, *, register: Any = None) -> Manifest:
 
 
 def plainly(root: Path) -> list[int]:
-    """What a reader of the directory sees."""
+    """Return the rows that a reader of the directory finds."""
     if not any(root.rglob("*.parquet")):
         return []
     return sorted(ds.dataset(root, format="parquet", partitioning="hive").to_table()["n"].to_pylist())
 
 
 def by_manifest(root: Path) -> list[int]:
-    """What a reader of the manifests sees."""
+    """Return the rows that a reader of the table's manifests finds."""
     found = [path for _, path in LandingTable(root).files()]
     return sorted(n for path in found for n in pa.parquet.read_table(path)["n"].to_pylist())
 
@@ -126,7 +132,7 @@ def test_batches_add_up(tmp_path: Path) -> None:
 
 
 def test_wherever_a_commit_is_interrupted_its_rows_are_there_once(tmp_path: Path, disk: list[Steps]) -> None:
-    """The failure points are all steps there are: the process ends before the first, the second, ..."""
+    """The test interrupts a commit before each of its disk operations in turn."""
     points = 0
     decided = set()
     while True:
@@ -198,7 +204,7 @@ def test_a_task_killed_in_the_middle_leaves_nothing_that_a_reader_sees(tmp_path:
 def test_however_batches_are_retried(
     runs: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory, disk: list[Steps]
 ) -> None:
-    """Spark's rule: the batch after the last whole one, or, its log lost, the last whole one again."""
+    """Spark runs the batch after the last complete one, or repeats that one if its commit log is lost."""
     table = LandingTable(tmp_path_factory.mktemp("landed"))
     whole, begun = 0, -1
     for outcome, point in runs:

@@ -1,6 +1,6 @@
-"""The contract of a log as laws that any implementation must obey, and the batches they are tried on.
+"""Checks that every implementation of a log must pass, and the batches they use.
 
-`check_log(make_log)` runs them all; `make_log(config, now_ms=...)` returns an empty log.
+`check_log(make_log)` runs all checks; `make_log(config, now_ms=...)` returns an empty log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def batch(
     codec: int = 0,
     deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """One batch that begins with offset `first` and has one record for each timestamp."""
+    """Return a batch with base offset `first` and one record for each timestamp."""
     rows = [(b"k%d" % (first + n), value, (), timestamp) for n, timestamp in enumerate(timestamps)]
     return encode_batch(
         rows, base_offset=first, codec=codec, partition_leader_epoch=epoch, offset_deltas=deltas
@@ -39,7 +39,7 @@ def batch(
 
 
 def message(offset: int, value: bytes, *, magic: int = 1, timestamp: int = T0) -> bytes:
-    """One message of magic 0 or 1 as a log holds it."""
+    """Return one message of magic 0 or 1 with its offset and size."""
     body = struct.pack(">bb", magic, 0) + (struct.pack(">q", timestamp) if magic else b"")
     body += struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
     body = struct.pack(">I", zlib.crc32(body)) + body
@@ -53,7 +53,7 @@ def add(log: Any, data: bytes, *, first: int, last: int, timestamp: int = T0, no
 def fill(
     log: Any, batches: int, *, records: int = 3, step_ms: int = 10, value: bytes = b"v" * 20
 ) -> list[bytes]:
-    """Append batches one after the other, each with some records `step_ms` apart; return them."""
+    """Append `batches` batches of `records` records that are `step_ms` apart; return the batches."""
     made = []
     for _ in range(batches):
         first = log.end_offset
@@ -73,7 +73,7 @@ def cut(data: bytes) -> list[bytes]:
 
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
-"""Settings that make a few batches fill several segments, each with an index."""
+"""A configuration with small segments: a few batches fill several segments, each with index entries."""
 
 
 def starts_empty(make_log: MakeLog) -> None:
@@ -326,7 +326,10 @@ def truncates(make_log: MakeLog) -> None:
 
 
 def answers_the_same_again(make_log: MakeLog) -> None:
-    """Where an offset was found is remembered; what is appended and cut meanwhile changes the answer."""
+    """Check that reads are correct although the log caches positions of offsets.
+
+    Appends and truncations between the reads change those positions.
+    """
     for config in (LogConfig(), SMALL, LogConfig(index_interval_bytes=1)):
         log = make_log(config, now_ms=T0)
         made = fill(log, 30)
@@ -480,7 +483,7 @@ LAWS: list[Callable[[MakeLog], None]] = [
 
 
 def check_log(make_log: MakeLog) -> None:
-    """Run every law."""
+    """Run every check on logs that `make_log` creates."""
     for law in LAWS:
         law(make_log)
 

@@ -1,4 +1,4 @@
-"""Compaction ended at every step by every kind of error: the log keeps what every key was last given."""
+"""Tests of compaction with an error at every step: the log keeps the last value of every key."""
 
 from __future__ import annotations
 
@@ -42,18 +42,21 @@ ERRORS: list[tuple[Callable[[], BaseException], int]] = [
     (lambda: ValueError("odd"), 5),
     (KeyboardInterrupt, 7),
 ]
-"""What is raised, and at every how many calls: each costs half a dozen copies of a directory."""
+"""The exceptions that tests raise, each with a step n: of all calls, only every n-th is tested.
+
+Each test of a call costs half a dozen copies of a directory.
+"""
 
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What survives a power cut is `test_power_cut`'s; here thousands of flushes would only take time."""
+    """Replace fsync, since power cuts are tested in `test_power_cut` and thousands of flushes take long."""
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(owner_of(name), name, lambda fd: None)
 
 
 class Faults:
-    """Counts the calls that reach the system, and lets one of them raise."""
+    """A counter of the file system calls that makes one of them raise an exception."""
 
     CALLS = ("pwrite", "pread", "open", "replace", "unlink", "fsync", "utime", "ftruncate", "stat", "listdir")
 
@@ -93,7 +96,7 @@ def put(log: Any, *rows: tuple[bytes, bytes | None], **fields: Any) -> None:
 
 
 def write_history(log: Any) -> None:
-    """Several segments of keys that come again, and a growing one."""
+    """Write several segments with repeated keys, and an active segment."""
     for turn in range(14):
         rows = [(b"k%d" % (turn * n % 9), b"%d" % turn * 12) for n in range(1, 4)]
         put(log, *rows, codec=turn % 2)
@@ -103,7 +106,7 @@ def write_history(log: Any) -> None:
 
 
 def state_of(log: Any) -> State:
-    """What every key was last given, read from beginning to end."""
+    """Read a log completely, and return the last value of every key."""
     data = b""
     offset = log.start_offset
     while offset < log.end_offset:
@@ -121,7 +124,7 @@ def last_offset_of(data: bytes) -> int:
 
 
 def check_nothing_lost(log: DiskLog, expected: State, scratch: Path) -> None:
-    """In the log as it is, after a crash now, and after a compaction that nothing ends."""
+    """Check a log's values as it is, after a crash at this point, and after an undisturbed compaction."""
     assert state_of(log) == expected
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -139,7 +142,7 @@ def check_nothing_lost(log: DiskLog, expected: State, scratch: Path) -> None:
 
 
 def compacted(log: DiskLog) -> bool:
-    """Run and finish a compaction as the broker does; say whether it was put in place."""
+    """Run and finish a compaction as the broker does; return True if it replaced the old segments."""
     work = plan(log, ALWAYS, T0)
     assert work is not None
     try:
@@ -200,7 +203,7 @@ def test_an_error_in_any_call_to_the_system_loses_nothing(
 def test_memory_that_runs_out_in_any_function_loses_nothing(
     fresh: Callable[[], DiskLog], tmp_path: Path
 ) -> None:
-    """Raises as functions of the log and of the record formats are entered, one after the other."""
+    """MemoryError is raised at the entry of each function of the log and the record formats in turn."""
     expected = state_of(fresh())
     count = 0
     at = -1
@@ -239,7 +242,7 @@ def test_memory_that_runs_out_in_any_function_loses_nothing(
 def test_what_was_written_but_cannot_be_read_back_replaces_nothing(
     fresh: Callable[[], DiskLog], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A device that loses or changes what it was given."""
+    """The test simulates a disk that loses or changes written data."""
     expected = state_of(fresh())
     pwrite = operating_system.pwrite
 
@@ -260,7 +263,7 @@ def test_what_was_written_but_cannot_be_read_back_replaces_nothing(
 
 @pytest.mark.parametrize("at", [61, 8], ids=["a record", "a length"])
 def test_a_damaged_segment_is_not_compacted(fresh: Callable[[], DiskLog], at: int) -> None:
-    """A key that a flipped bit has changed would remove another key's record; a length, all that follow."""
+    """A flipped bit in a key could remove another key's record; one in a length, all records after it."""
     log = fresh()
     with open(f"{log.directory}/{0:020d}.log", "r+b") as file:
         file.seek(at)
@@ -274,7 +277,10 @@ def test_a_damaged_segment_is_not_compacted(fresh: Callable[[], DiskLog], at: in
 
 
 def hostile(kind: str, first: int) -> bytes:
-    """A batch with a right checksum that says what cannot be. It holds key k1."""
+    """Return a batch with impossible contents, such as wrong offsets, but a correct CRC.
+
+    It has a record with key k1.
+    """
     data = bytearray(encode_batch([(b"k1", b"odd", (), T0), (b"k2", b"odd", (), T0 + 5)], base_offset=first))
     if kind == "times":  # base timestamp 2^63 - 1, deltas on top
         struct.pack_into(">q", data, 27, (1 << 63) - 1)
@@ -320,7 +326,7 @@ def test_a_batch_that_makes_no_sense_stays_and_the_rest_is_compacted(
 
 
 def test_a_horizon_beyond_all_numbers_is_the_last_there_is(tmp_path: Path) -> None:
-    """`delete.retention.ms` may be 2^63 - 1: tombstones stay for ever."""
+    """With `delete.retention.ms` at 2^63 - 1, compaction keeps tombstones permanently."""
     log = DiskLog(str(tmp_path / "t-0"), CONFIG, now_ms=T0)
     put(log, (b"k1", b"x"), (b"k1", None))
     put(log, (b"k2", b"x"))

@@ -1,4 +1,7 @@
-"""One contract, two logs; and a third, too simple to be wrong, to compare both with."""
+"""Tests that run the same checks on the log in memory and on the log on disk.
+
+Both are also compared with a very simple model.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ def disk(path: Path) -> MakeLog:
 
 
 def disk_reopened(path: Path) -> MakeLog:
-    """A log on disk that is closed and opened again before every question."""
+    """Return a factory of logs on disk that are closed and opened again before every read."""
     numbers = itertools.count()
     return lambda config, now_ms: Reopened(str(path / f"t-{next(numbers)}"), config, now_ms)
 
 
 class Reopened:
-    """Passes everything on to a log that has just come from the disk."""
+    """A log on disk that is closed and opened again before a read; other calls are passed on."""
 
     def __init__(self, directory: str, config: LogConfig, now_ms: int) -> None:
         self._log = DiskLog(directory, config, now_ms=now_ms)
@@ -54,7 +57,10 @@ class Reopened:
 
 
 OF_ONE_RUN = {"rolls_by_time", "answers_old_offset_requests", "flushes_when_told"}
-"""Laws about the writer's clock, which a file's time replaces after a restart, and about what is unsaved."""
+"""Checks that do not hold after a restart: they depend on the appending clock or on unflushed data.
+
+After a restart, a file's modification time replaces that clock.
+"""
 
 CASES = [
     pytest.param(kind, law, id=f"{kind.__name__}-{law.__name__}")
@@ -70,7 +76,7 @@ def test_log_obeys(kind: Callable[[Path], MakeLog], law: Callable[[MakeLog], Non
 
 
 class Model:
-    """A log as a list of (first, last, timestamps, bytes)."""
+    """A simple log: a list of batches with their first and last offset, timestamps and bytes."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, list[int], bytes]] = []

@@ -1,4 +1,7 @@
-"""Damaged and missing segments: what is read is what was written, up to an error; nothing is passed over."""
+"""Tests of damaged and missing segments: a reader gets the written records up to an error.
+
+No record is skipped silently.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ TRUTH: Rows = [(offset, b"v%d" % offset) for offset in range(END)]
 
 
 def write(directory: Path, magic: int = 2) -> list[Path]:
-    """A log of some segments; return their files."""
+    """Write a log of several segments; return their files."""
     log = DiskLog(str(directory), CONFIG, now_ms=T0)
     if magic < 2:
         for offset in range(END):
@@ -54,7 +57,7 @@ def reopened(directory: Path, config: LogConfig = CONFIG, **fields: Any) -> Disk
 
 
 def read_through(log: DiskLog, start: int, max_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """What a careful client gets that fetches from `start` to the end, checksums compared."""
+    """Fetch from `start` to the end as a client that checks CRCs does; yield offset and value."""
     offset = start
     while offset < log.end_offset:
         data = log.read(offset, max_bytes).to_bytes()
@@ -69,7 +72,10 @@ def read_through(log: DiskLog, start: int, max_bytes: int) -> Iterator[tuple[int
 
 
 def check_nothing_passed_over(found: Iterator[tuple[int, bytes]], start: int) -> bool:
-    """What comes is the truth from `start` on, in order; return whether an error ended it."""
+    """Check that the records found are those written from `start` on, in order.
+
+    Return True if an error ended the reading.
+    """
     rows = []
     failed = False
     try:
@@ -90,7 +96,7 @@ def read_table(directory: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def flips(**fields: tuple[int, int]) -> list[Any]:
-    """Some bits of fields of a batch header, given as name=(position, size)."""
+    """Return test parameters that flip a bit of batch header fields, given as name=(position, size)."""
     return [
         pytest.param(at + size - 1 - bit // 8, 1 << bit % 8, id=f"{name} bit {bit}")
         for name, (at, size) in fields.items()
@@ -126,7 +132,10 @@ def test_a_flipped_bit_in_a_closed_segment_is_an_error_wherever_it_is_met(
 
 @pytest.mark.parametrize(("at", "mask"), flips(offset=(0, 8), delta=(23, 4)))
 def test_offsets_that_a_flipped_bit_has_changed_are_not_believed(at: int, mask: int, tmp_path: Path) -> None:
-    """No checksum covers a batch's base offset: one that became huge would send a reader past all others."""
+    """The CRC does not cover a batch's base offset.
+
+    A base offset with a high bit flipped would make a reader skip all later records.
+    """
     files = write(tmp_path / "t-0")
     original = files[1].read_bytes()
     first, behind = int(files[1].stem), int(files[2].stem)
@@ -206,7 +215,7 @@ def test_a_segment_missing_in_the_middle_is_an_error_at_the_gap(number: int, tmp
 
 
 def compacted_log(directory: Path) -> DiskLog:
-    """A log that our compaction has been over."""
+    """Return a log that Penstock has compacted."""
     log = DiskLog(str(directory), CONFIG._replace(compacted=True), now_ms=T0)
     for turn in range(40):
         first = log.end_offset
@@ -220,7 +229,10 @@ def compacted_log(directory: Path) -> DiskLog:
 
 
 def drop_last_batch(path: Path) -> None:
-    """What Kafka's compaction does, unlike ours, where all records of a segment's last batch are gone."""
+    """Remove a segment's last batch, as Kafka's compaction does when it removes all of its records.
+
+    Penstock's compaction does not.
+    """
     data = path.read_bytes()
     path.write_bytes(data[: list(split_batches(data))[-1][0]])
     for suffix in (".index", ".timeindex"):
@@ -262,7 +274,7 @@ def test_producers_are_known_as_far_as_a_damaged_segment_can_be_read(
 
 
 def test_a_log_whose_directory_was_copied_whole_is_whole(tmp_path: Path) -> None:
-    """The other way round: nothing is found wrong where nothing is."""
+    """The test makes sure that no damage is reported for a complete copy."""
     directory = DataDirectory(str(tmp_path / "data"))
     log = directory.create_log(TopicPartition("t", 0), config=CONFIG, now_ms=T0)
     for first in range(0, END, RECORDS):

@@ -1,8 +1,8 @@
-"""The power fails at every moment of a recorded run: what was not forced to disk is gone, the log is whole.
+"""Tests that simulate a power cut after every file system call: the log opens without the unflushed data.
 
-Under the log, the calls that change files are watched. A `Disk` knows of every file what has been forced to
-disk, and of the directory which names have. After each call it can say what a machine would find after a
-power cut: in the worst case, nothing else; in others, names without contents, or zeros where data were to be.
+The tests patch the calls that change files. A `Disk` records the flushed contents of every file and the
+flushed names of the directory. After each call it computes what could be left after a power cut: in the worst
+case only what was flushed, in others names without contents, or zeros instead of data.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200)
 
 
 Survivors = dict[str, bytes | None]
-"""Paths within a directory and what is in them; None stands for a directory."""
+"""A dict from each path in a directory to its contents, or to None for a directory."""
 
 
 class Disk:
-    """What of a directory would survive. `on_change` is called after every call that changes something."""
+    """A record of what a directory would contain after a power cut.
+
+    `on_change` is called after every call that changes the directory.
+    """
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.directory = directory
@@ -75,16 +78,17 @@ class Disk:
         return {entry.name: entry.inode() for entry in os.scandir(directory)}
 
     def survivors(self) -> Iterator[Survivors]:
-        """Names and contents after a power cut, in some of the ways that one can end."""
+        """Yield several possible contents of the directory after a power cut."""
         yield self._found(lambda known, _: known, listed=True)
         yield self._found(lambda known, _: known)
         yield self._found(lambda known, now: known + bytes(max(0, len(now) - len(known))))
         yield self._found(lambda known, now: now[: max(len(known), len(now) // 2)])
 
     def _found(self, content: Callable[[bytes, bytes], bytes], *, listed: bool = False) -> Survivors:
-        """What is found where `content` says what is left of a file, of what is known and what was to be.
+        """Return one possible state after a power cut.
 
-        Files have their names, or only where these have been forced to disk (`listed`).
+        `content` returns what is left of a file, given its flushed and its written contents. With `listed`,
+        only flushed names are left.
         """
         found: Survivors = {}
 
@@ -105,7 +109,7 @@ class Disk:
 
 
 def lay_out(files: Survivors, directory: Path) -> Path:
-    """Make a directory of what survived."""
+    """Create a directory with the files that survived; return its path."""
     directory.mkdir()
     for name, content in files.items():
         if content is None:
@@ -116,12 +120,12 @@ def lay_out(files: Survivors, directory: Path) -> Path:
 
 
 def open_after(files: Survivors, directory: Path) -> DiskLog:
-    """The log that a start finds in a directory with these files."""
+    """Create a directory with the files that survived, and open the log in it."""
     return DiskLog(str(lay_out(files, directory)), CONFIG, now_ms=T0)
 
 
 def check_well_formed(log: DiskLog) -> bytes:
-    """Offsets follow each other, checksums fit, every offset is found; return all batches."""
+    """Check that a log's offsets ascend, CRCs match and every offset can be read; return all batches."""
     data = log.read(log.start_offset, 1 << 30).to_bytes()
     last = log.start_offset - 1
     for start, end, _ in split_batches(data):
@@ -232,7 +236,10 @@ def test_truncating_and_deleting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_whole_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two partitions and what lies beside them; a flushed record is there, and every start succeeds."""
+    """The directory has two partitions and other files.
+
+    After any power cut it can be opened, and flushed records are found.
+    """
     data = tmp_path / "data"
     data.mkdir()
     disk = Disk(data, monkeypatch)

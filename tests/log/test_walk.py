@@ -1,4 +1,7 @@
-"""A walk over headers: the same entries however they are read, and no nonsense from any bytes."""
+"""Tests of iterating over batch headers: read sizes do not change the entries that are found.
+
+Garbage bytes give valid entries or an error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is written beside a file and then takes its name: no error on the way leaves half of it."""
+"""Tests of files that are written under a temporary name and then renamed: no error leaves a partial file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every message and version there is, with its class and definition."""
+"""A list of all messages and their versions, with class and definition, for tests that cover each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A slow and obvious codec: the rules of the protocol, read off the definition field by field.
+"""A slow and simple codec that follows a message definition field by field, to check the compiled codec.
 
-It shares nothing with the compiled one but the definition and the message classes.
+It shares only the definition and the message classes with the compiled codec.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def encode(definition: Definition, version: int, message) -> bytes:
 
 
 def decode(definition: Definition, version: int, message_class: type, data: bytes):
-    """The message and how many bytes it took."""
+    """Return the decoded message and the number of bytes that it took."""
     reader = Reader(data)
     classes = vars(sys.modules[message_class.__module__])
     return _decode_struct(definition, version, definition.root, classes, reader), reader.at

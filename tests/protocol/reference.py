@@ -1,14 +1,15 @@
-"""The tables of facts in `facts/`, and how they are made of Kafka's own definition files.
+"""The reference tables in `facts/`, and a program that makes them from Kafka's own message definitions.
 
     python tests/protocol/reference.py DIRECTORY
 
-writes them from a directory with definition files of several releases (`kafka-messages`, the newest,
-`kafka-messages-3.x`, and `kafka-internal-records`). Tests need the tables only.
+The program writes the tables from a directory with the definition files of several releases
+(`kafka-messages`, the newest, `kafka-messages-3.x`, and `kafka-internal-records`). The tests need only the
+tables.
 
-A signature names the wire types in order: ``b h i q`` integers of 1, 2, 4, 8 bytes, ``H I`` unsigned,
-``o`` bool, ``d`` float64, ``u`` uuid, ``s`` string, ``B`` bytes, ``R`` records, ``[…]`` an array,
-``(…)`` a struct, ``?`` after what may be null, ``!`` after what is not compact in a flexible version,
-``{0=…}`` tagged fields; a struct that has no braces has no section of tagged fields.
+A signature names the wire types in order: ``b h i q`` integers of 1, 2, 4, 8 bytes, ``H I`` unsigned, ``o``
+bool, ``d`` float64, ``u`` uuid, ``s`` string, ``B`` bytes, ``R`` records, ``[…]`` an array, ``(…)`` a struct,
+``?`` after a nullable type, ``!`` after a type that is not compact in a flexible version, ``{0=…}`` tagged
+fields; a struct without braces has no section of tagged fields.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ EDITIONS = ("kafka-messages", "kafka-messages-3.x", "kafka-internal-records")
 
 
 def read_edition(directory: Path) -> dict[str, dict]:
-    """The definitions of one directory by name, as Kafka wrote them."""
+    """Return a dict from name to Kafka's definition, for all definitions in one directory."""
     edition = {}
     for path in sorted(directory.rglob("*.json")):
         lines = path.read_text("utf-8").splitlines()
@@ -57,7 +58,7 @@ def inside(version: int, text: str | None) -> bool:
 
 
 def signature(source: dict, version: int) -> str:
-    """The layout of a definition at a version."""
+    """Return the signature of a definition at a version: its wire types in order."""
     common = {each["name"]: each["fields"] for each in source.get("commonStructs", ())}
     flexible = inside(version, source["flexibleVersions"])
 
@@ -89,7 +90,7 @@ def signature(source: dict, version: int) -> str:
 
 
 def fields_at(source: dict, version: int) -> list[tuple[str, str, object]]:
-    """Path, type and default of every field that a version has. Defaults that are structs are left out."""
+    """Return the path, type and default of every field of a version, except defaults that are structs."""
     common = {each["name"]: each["fields"] for each in source.get("commonStructs", ())}
 
     def walk(fields: list[dict], path: str):
@@ -121,7 +122,7 @@ def default(field: dict) -> object:
 
 
 def newest_first(directory: Path) -> dict[str, list[dict]]:
-    """For each message of ours, the definitions that describe it, newest first."""
+    """Return a dict from each message name to Kafka's definitions of it, newest first."""
     new, old, records = (read_edition(directory / edition) for edition in EDITIONS)
     renamed = {
         "ListClientMetricsResources" + end: "ListConfigResources" + end for end in ("Request", "Response")
@@ -134,7 +135,10 @@ def newest_first(directory: Path) -> dict[str, list[dict]]:
 
 
 def layout_lines(directory: Path) -> list[str]:
-    """The table of layouts: name, versions and signature; equal neighbours share a line."""
+    """Return the lines of the layout table: name, versions and signature.
+
+    Consecutive versions with equal signatures share a line.
+    """
     lines = []
     for name, low, high, text in _runs(directory, signature):
         lines.append(f"{name} {low}-{high} {text}".rstrip())
@@ -142,7 +146,10 @@ def layout_lines(directory: Path) -> list[str]:
 
 
 def field_lines(directory: Path) -> list[str]:
-    """The table of fields: name, versions, and path, type and default of each field, as JSON."""
+    """Return the lines of the field table: name, versions, and path, type and default of each field.
+
+    Each line is JSON.
+    """
     return [
         json.dumps([name, low, high, [[path, kind, shown(value)] for path, kind, value in fields]])
         for name, low, high, fields in _runs(directory, fields_at)
@@ -150,12 +157,15 @@ def field_lines(directory: Path) -> list[str]:
 
 
 def shown(value: object) -> object:
-    """A default as JSON has it."""
+    """Return a field's default in a form that JSON can hold."""
     return value.hex() if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
 
 
 def _runs(directory: Path, fact_of):
-    """(name, first version, last version, fact) for every stretch of versions with the same fact."""
+    """Yield a message's ranges of versions with an equal result of `fact_of`.
+
+    Each item is (name, first version, last version, result).
+    """
     for name, sources in sorted(newest_first(directory).items()):
         low = min(bounds(each["validVersions"])[0] for each in sources)
         run: list | None = None

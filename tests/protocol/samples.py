@@ -1,4 +1,7 @@
-"""Messages filled with chance values, biased towards the edges. The same seed gives the same message."""
+"""Messages with random field values for tests, biased towards edge cases.
+
+An equal seed gives an equal message.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ BLOBS = (b"", b"\0", b"\xff" * 5, bytes(range(256)), b"q" * 127)
 
 
 def sample(message_class: type, definition: Definition, version: int, seed: int):
-    """A message with every field that `version` has set, most of them away from their default."""
+    """Return a message with random values in all fields of `version`, most of them not the default."""
     return _Filler(sys.modules[message_class.__module__], definition, version, seed).struct(definition.root)
 
 
@@ -21,8 +24,11 @@ KINDS = ("nulls", "lowest", "highest", "large", "tags")
 
 
 def extreme(message_class: type, definition: Definition, version: int, kind: str):
-    """A message at an edge: every null there may be, the lowest or highest numbers, long arrays and texts,
-    or unknown tagged fields in every struct."""
+    """Return a message with extreme values; `kind` selects which.
+
+    The kinds are nulls in all nullable fields, lowest or highest numbers, long arrays and strings, and
+    unknown tagged fields in every struct.
+    """
     filler = _Extreme(sys.modules[message_class.__module__], definition, version, kind)
     return filler.struct(definition.root)
 

@@ -1,4 +1,7 @@
-"""What codecs promise beyond bytes: no copies, clear errors, bounded work, readable tracebacks."""
+"""Tests of message codecs: they avoid copies, raise clear errors, and limit their work.
+
+Tracebacks show the generated source.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 class Region:
-    """Stands for a part of a file: it has a length and nothing else."""
+    """A stand-in for a part of a file that is sent as records: it has only a length."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -95,12 +98,12 @@ def test_values_above_the_limit_are_not_copied():
 
 
 SIZES_OF_RECORDS = [0, 1, 126, 127, 128, 4095, 4096, 4097, 16_382, 16_383, 16_384, 100_000]
-"""Sizes at which a length takes one more byte, or records are no longer joined with what is around them."""
+"""Sizes in bytes at which the records' length field grows, or records become a separate chunk."""
 
 
 @for_each((version, size) for version in (3, 4, 11, 12, 18) for size in SIZES_OF_RECORDS)
 def test_records_in_one_piece_are_written_as_records_in_several(version, size):
-    """The short way of records that are bytes gives the bytes of the long way, that of a list of pieces."""
+    """The fast path for records in one bytes object gives the bytes of the path for lists."""
     codec, data = codec_for(FetchResponse, version), bytes(range(256)) * (size // 256 + 1)
     whole = data[:size]
     several = codec.encode(fetch_response([whole[: size // 2], memoryview(whole)[size // 2 :]], None, b""))
@@ -343,7 +346,7 @@ def test_what_is_no_bytes(message_class, source):
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16382, 16383, 16384, 2_097_151])
 def test_records_of_every_length_of_a_length(size: int) -> None:
-    """A length that takes two bytes, as most of records do, is read in place."""
+    """The decoder has a fast path for records whose length field takes two bytes, as is usual."""
     sent = produce_request(b"x" * size)
     codec = codec_for(ProduceRequest, 9)
     found, end = codec.decode(memoryview(bytearray(codec.encode(sent))))

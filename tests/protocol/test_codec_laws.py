@@ -1,4 +1,4 @@
-"""Laws that hold for every message at every version."""
+"""Tests of properties that hold for every message at every version."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ def test_corruption_gives_what_the_plain_codec_gives_or_an_error(name):
 
 
 def _places(size: int) -> list[int]:
-    """Every position of a short message, and a spread of those of a long one."""
+    """Return all positions of a message of at most 60 bytes, or 60 random positions of a longer one."""
     return list(range(size)) if size <= 60 else sorted(random.Random(size).sample(range(size), 60))

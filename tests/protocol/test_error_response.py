@@ -1,4 +1,7 @@
-"""A refusal of every request in every version: it can be written, has the code, and repeats names."""
+"""Tests of error responses for every request and version: they can be encoded and have the error code.
+
+They repeat the names in the request.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ UNKNOWN_SERVER_ERROR = -1
 WITHOUT_A_PLACE = {
     (ApiKey.DESCRIBE_LOG_DIRS, 0), (ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2),
 }  # fmt: skip
-"""Responses that have neither a code of the whole nor an entry for anything in the request."""
+"""Responses with no field that can hold an error code for a whole refused request."""
 
 
 @for_each(CASES)
@@ -126,7 +129,10 @@ def test_a_list_within_entries_of_a_list() -> None:
 
 
 def test_directories_are_no_topics() -> None:
-    """Before version 3 a refusal has no place for its code, and names none of the directories."""
+    """Before DescribeLogDirs 3 the response has no top-level error code.
+
+    It lists no directories, since the request names only topics.
+    """
     asked = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=[0])])
     assert read_back(ApiKey.DESCRIBE_LOG_DIRS, 1, asked, 31).results == []
     refused = read_back(ApiKey.DESCRIBE_LOG_DIRS, 3, asked, 31)

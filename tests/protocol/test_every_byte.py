@@ -1,6 +1,7 @@
-"""Every place of a message cut or changed: a value or `DecodeError`, soon, and in little memory.
+"""Tests that cut or change a message at every byte: decoding gives a message or `DecodeError`.
 
-`test_codec_laws` looks at a spread of places of each message; this looks at all of them, and takes minutes.
+It takes little time and memory. `test_codec_laws` tests some positions of each message; this module tests
+all, and takes minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from protocol.catalogue import NAMES, versions
 from protocol.samples import sample
 
 SECONDS_MAX = 2.0
-"""For one message of a few kilobytes, on a slow machine; it takes well below a millisecond."""
+"""The most time in seconds for decoding one message of a few kilobytes on a slow machine.
+
+It usually takes less than a millisecond.
+"""
 
 BYTES_MAX = 16 << 20
 

@@ -1,4 +1,4 @@
-"""Frames out of a stream, byte by byte and with every split."""
+"""Tests of splitting a byte stream into frames, with the bytes divided in every possible way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def framed(frames: list[bytes]) -> bytes:
 
 
 def fed(reader: FrameReader, data: bytes) -> list[bytes]:
-    """The frames that are whole after `data`, which arrives at once as far as the lent buffers take it."""
+    """Pass all bytes to a frame reader, as many at once as its buffers take; return the complete frames."""
     found = []
     while data:
         buffer = reader.get_buffer()
@@ -147,7 +147,7 @@ def test_more_than_was_lent_cannot_be_received(count: int) -> None:
 
 
 class FramesOf(asyncio.BufferedProtocol):
-    """The frames that arrive at an asyncio transport."""
+    """An asyncio protocol that collects the frames that its transport receives."""
 
     def __init__(self) -> None:
         self.reader = FrameReader()

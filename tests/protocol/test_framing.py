@@ -1,4 +1,4 @@
-"""Whole requests and responses into frames, and back."""
+"""Tests of encoding complete requests and responses to frames and decoding them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request headers, written by hand for speed, say what the definitions say."""
+"""Tests that the hand-written codec for request headers agrees with Kafka's header definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated files are fresh, imports are cheap, names are found."""
+"""Tests that generated files are current, that imports are cheap, and that public names can be imported."""
 
 from __future__ import annotations
 

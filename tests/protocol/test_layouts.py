@@ -1,4 +1,4 @@
-"""Every message at every version has the layout that Kafka gave it."""
+"""Tests that every version of every message has the fields and types of Kafka's own definitions."""
 
 from __future__ import annotations
 

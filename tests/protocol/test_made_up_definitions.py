@@ -1,4 +1,4 @@
-"""The laws hold for definitions that nobody wrote: made up by hypothesis, feature by feature."""
+"""Tests of the codec's properties for random message definitions that hypothesis generates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A scalar type of the definition language takes two classes, and no change anywhere else.
+"""Tests that a new scalar type in message definitions takes two classes and no other change.
 
-The type here exists in this module only: text in ASCII that ends with a zero byte. It compiles, decodes, has
-a JSON form and defaults, and limits on requests step over it.
+The type of this test is ASCII text that ends with a zero byte. It can be compiled and decoded, has a JSON
+form and defaults, and the checks of request limits skip it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8 are read as Java reads them, so that every peer sees the same name."""
+"""Tests that invalid UTF-8 strings are decoded as in Java, so that all programs see one name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ READ_BY_JAVA = [
     ("8080", "\ufffd\ufffd"),
     ("e180e2f09192f1bf41", "\ufffd\ufffd\ufffd\ufffdA"),
 ]
-"""What `new String(bytes, StandardCharsets.UTF_8)` makes of bytes, in Java 17."""
+"""Pairs of bytes and the result of `new String(bytes, StandardCharsets.UTF_8)` in Java 17."""
 
 
 @for_each(READ_BY_JAVA)

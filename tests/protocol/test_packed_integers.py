@@ -1,7 +1,8 @@
-"""KIP-625: integers in as few bytes as they need. The sizes are computed, and measured with other codecs too.
+"""Tests of KIP-625, which encodes integers in as few bytes as they need.
 
-E1 has the two sizes that the proposal prints, 3216 and 1170 bytes, though no natural topic gives both;
-E2 is the topic that it describes, E3 a topic of one replica in sync with long names.
+Message sizes are computed, and also measured with other codecs. Three example responses are used. E1 has the
+two sizes that the proposal gives, 3216 and 1170 bytes, though no natural topic has both. E2 is the topic that
+the proposal describes. E3 is a topic with one in-sync replica and long names.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ NOT_ASKED = -(2**31)
 
 
 def metadata_response(encoding: str, spelling: str = "type", only: str = ""):
-    """MetadataResponse v9, and a version 10 that differs only in how integers are written.
+    """Return a class for MetadataResponse 9, and a version 10 with another integer encoding.
 
-    `only` names the struct whose fields change; all do otherwise.
+    `only` names the one struct whose fields change; if it is empty, all structs change.
     """
     source = json.loads(Path(definitions_directory(), "MetadataResponse.json").read_text())
 
@@ -66,7 +67,7 @@ def metadata_response(encoding: str, spelling: str = "type", only: str = ""):
 
 def response(cls, *, name="t", hosts="ab", ids=(1, 2), cluster=None, in_sync=lambda i: 2, asked=NOT_ASKED,
              epoch=0, error=0, first=0):  # fmt: skip
-    """One topic of 100 partitions on two brokers."""
+    """Return a Metadata response with one topic of 100 partitions on two brokers."""
     module = sys.modules[cls.__module__]
     partitions = [
         module.MetadataResponsePartition(
@@ -144,7 +145,7 @@ def test_sizes_of_the_example(make, encoding, only, fixed, packed, spelling):
 
 
 def number_class(bits: int, encoding: str):
-    """A message of a few numbers next to each other, so that they share a run."""
+    """Return a message class with adjacent numeric fields, which the codec decodes together."""
     kind = f"{'unsigned_' if encoding == 'unsigned' else ''}varint{bits}"
     fields = [
         {"name": "First", "type": "int16", "versions": "0+"},

@@ -1,4 +1,4 @@
-"""Generated source holds foreign text as literals only: a definition of unknown origin runs no code."""
+"""Tests that a hostile definition cannot run code: generated source has its texts only as literals."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_names_in_generated_source() -> None:
 
 
 def definition(default: object = "", *, kind: str = "string", **change: object) -> dict[str, Any]:
-    """A message with a field in each place in which a default is written into source."""
+    """Return a definition in which `default` is the default in every position that generated code uses."""
     plain = {"type": kind, "versions": "0+", "ignorable": True, "default": default}
     item = {
         "name": "Item", "type": "[]Item", "versions": "0+",
@@ -148,7 +148,7 @@ def definition(default: object = "", *, kind: str = "string", **change: object) 
 
 
 def use(source: dict[str, Any]) -> type[Message]:
-    """Take a definition through everything that generates source, or prints."""
+    """Run everything that generates or prints source on a definition, and return its message class."""
     found = parse_definition(source, "lamp.json")
     made = message_class(found)
     ast.parse(module_source(found))
@@ -310,7 +310,7 @@ def test_versions_that_cannot_be(versions: str) -> None:
 
 
 def nested(levels: int, kind: str = "[]S{}", in_common: bool = False) -> dict[str, Any]:
-    """A message with structs inside each other."""
+    """Return a definition of a message with structs nested in each other."""
     fields: list[dict[str, Any]] = [{"name": "X", "type": "int32", "versions": "0+"}]
     common = []
     for level in range(levels):
@@ -372,7 +372,7 @@ def test_a_struct_that_contains_itself_is_found_where_nothing_uses_it() -> None:
 
 
 def test_a_short_definition_of_very_many_fields_is_refused() -> None:
-    """Nine structs of ten fields, each the next struct: a thousand million fields in 5 KB."""
+    """In nine nested structs, all ten fields have the next struct as type: 10^9 fields from 5 KB."""
     source = nested(9, "S{}", in_common=True)
     for struct in [source, *source["commonStructs"]]:
         field = struct["fields"][0]

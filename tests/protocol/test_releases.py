@@ -1,4 +1,4 @@
-"""The table of releases: what is in it, and which release a version belongs to."""
+"""Tests of the table of Kafka releases: its API versions, and the release that a version number selects."""
 
 from __future__ import annotations
 

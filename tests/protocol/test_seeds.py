@@ -1,4 +1,4 @@
-"""What docs/reference/seeds.md says about the seeds, where the protocol itself can tell."""
+"""Tests of the statements in docs/reference/seeds.md that the protocol code alone can confirm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tagged fields are counted before they are read: in a section, in a message, in headers."""
+"""Tests that tagged fields are counted before decoding, with limits per section, message and header."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HUGE = 2**31 - 1
 
 
 def empty_tags(count: int, first: int = 100) -> bytes:
-    """A section of so many tagged fields without content."""
+    """Return an encoded section of `count` tagged fields with empty values."""
     return write_uvarint(count) + b"".join(write_uvarint(first + each) + b"\0" for each in range(count))
 
 
@@ -56,7 +56,7 @@ def test_as_many_as_the_limit_are_kept() -> None:
 
 @pytest.mark.parametrize("as_view", [False, True])
 def test_a_message_has_a_limit_for_all_its_sections(as_view: bool) -> None:
-    """The sections of a thousand topics, each within its own limit."""
+    """The message has a section for each of many topics, and each section is within its own limit."""
     per_topic = 500
     topic = bytes(16) + b"\2t" + empty_tags(per_topic)
     for topics, fits in ((MESSAGE_TAGS_MAX // per_topic, True), (MESSAGE_TAGS_MAX // per_topic + 1, False)):
@@ -78,7 +78,7 @@ def test_each_message_is_counted_for_itself() -> None:
 
 
 def test_a_produce_is_weighed_without_counting_tags_to_the_end() -> None:
-    """What has too many tags is left to the decoder, which refuses it at once."""
+    """A request with too many tagged fields is refused at once, without counting all of them."""
     body = b"\0" + bytes(6) + b"\2" + b"\2t" + b"\1" + write_uvarint(HUGE)
     with pytest.raises(DecodeError, match="tagged fields"):
         is_mostly_records(memoryview(body + bytes(10_000)), 0, 9, 1 << 20)

@@ -1,4 +1,4 @@
-"""What a query fetches, counted at the broker: no more than its answer needs."""
+"""Tests that a query fetches only what its answer needs; the bytes that the broker sends are counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wire() -> Wire:
 
 @pytest.fixture(scope="module")
 def servers(wire: Wire) -> Iterator[str]:
-    """A broker with one long topic: twenty records a minute, whose times rise."""
+    """Start a broker with one long topic: twenty records a minute, with rising timestamps."""
     with Broker(log_retention_ms=-1, interceptors=[wire.intercept]) as broker:
         servers = broker.bootstrap_servers
         with Admin(servers) as admin, Producer(servers) as producer:
@@ -54,7 +54,7 @@ def servers(wire: Wire) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def whole_bytes(servers: str, wire: Wire) -> int:
-    """What a full scan reads."""
+    """Read the whole topic, and return how many bytes of records the broker sent."""
     wire.reset()
     assert topic_dataset("long", servers).count_rows() == ROWS
     assert wire.size_bytes > ROWS * 100
@@ -62,7 +62,7 @@ def whole_bytes(servers: str, wire: Wire) -> int:
 
 
 def answer(t: RecordDataset, query: str) -> Any:
-    """What DuckDB answers."""
+    """Return the rows of a query that DuckDB runs on the data set `t`."""
     return duckdb.sql(query).fetchall() if t is not None else None
 
 

@@ -1,4 +1,4 @@
-"""Records in a capture: what crossed the wire, each record once, where the broker put it."""
+"""Tests of records in network captures: each record once, at the offset that the broker assigned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENT_HOST, BROKER_PLACE = "10.0.0.1", ("10.0.0.2", 9092)
 
 
 class Recorder:
-    """Stands between clients and a broker, and keeps what both say on each connection."""
+    """A proxy between clients and a broker that records the bytes of both directions per connection."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -49,7 +49,7 @@ class Recorder:
         self._listener.close()
 
     def capture(self) -> bytes:
-        """What was said as a capture: connections one after another."""
+        """Return the recorded bytes as a pcap capture, with one connection after the other."""
         packets: list[Packet] = []
         for number, (asked, answered) in enumerate(self.said):
             client = (CLIENT_HOST, 40_000 + number)

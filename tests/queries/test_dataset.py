@@ -1,4 +1,4 @@
-"""Data sets of topics, log directories and landed tables, and values as columns."""
+"""Tests of data sets of topics, log directories and landed tables, and of decoding values to columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ C = pc.field
 
 @pytest.fixture(scope="module")
 def numbers(servers: str, new_topic: NewTopic) -> str:
-    """A topic with the numbers below a hundred in two partitions."""
+    """Write the numbers 0 to 99 to a new topic of two partitions, and return its name."""
     topic = new_topic(2)
     table = pa.table(
         {
@@ -45,7 +45,7 @@ def numbers(servers: str, new_topic: NewTopic) -> str:
 
 
 def test_no_method_of_an_arrow_dataset_is_left_to_what_was_never_made(servers: str, numbers: str) -> None:
-    """An object of the class in C++ does not exist here: its methods would end the process."""
+    """`RecordDataset` has no C++ object behind it, so an inherited Arrow method would crash the process."""
     public = [name for name in dir(ds.Dataset) if not name.startswith("_")]
     assert [name for name in public if name not in vars(RecordDataset)] == []
     wanted = [name for name in dir(ds.Scanner) if not name.startswith(("_", "from_"))]

@@ -1,4 +1,4 @@
-"""Answers are those of DuckDB over a full copy: generated queries over generated topics."""
+"""Tests that random queries on random topics give the answers of DuckDB on a full copy of the topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ names = (f"asked-{number}" for number in itertools.count())
 
 
 def same_answers(dataset: RecordDataset, copy: pa.Table, seed: int, queries: int) -> None:
-    """Ask both, and compare."""
+    """Run random queries on the data set and on a copy, and compare the answers."""
     dice = random.Random(seed)
     connection = duckdb.connect()
     connection.execute("set timezone = 'UTC'")
@@ -36,7 +36,7 @@ def same_answers(dataset: RecordDataset, copy: pa.Table, seed: int, queries: int
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """A broker that compacts all the time."""
+    """Start a broker that compacts its logs continually, and yield its address."""
     with Broker(log_retention_ms=-1, log_cleaner_backoff_ms=100) as broker:
         yield broker.bootstrap_servers
 

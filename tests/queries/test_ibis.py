@@ -1,4 +1,4 @@
-"""Ibis asks topics through DuckDB, and what it asks for is pushed down."""
+"""Tests of Ibis, which queries topics through DuckDB; its filters and columns limit what is fetched."""
 
 from __future__ import annotations
 

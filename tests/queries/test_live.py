@@ -1,4 +1,7 @@
-"""Queries that are followed: rows as they come, windows as they close, and what is refused."""
+"""Tests of streaming queries: rows are returned as they arrive, windows as they close.
+
+Queries that cannot be followed are refused.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def write(servers: str, topic: str, seconds: list[int], partition: int = 0) -> None:
-    """A record at each of some seconds after the start."""
+    """Write one record for each of `seconds`, with a timestamp that many seconds after the start."""
     table = pa.table(
         {
             "value": [b'{"n": %d}' % second for second in seconds],
@@ -31,7 +34,7 @@ def write(servers: str, topic: str, seconds: list[int], partition: int = 0) -> N
 
 
 def rows(batches: Iterator[pa.RecordBatch], count: int) -> list[dict[str, Any]]:
-    """The first rows."""
+    """Return the first `count` rows or a few more."""
     found: list[dict[str, Any]] = []
     while len(found) < count:
         found += next(batches).to_pylist()

@@ -1,4 +1,4 @@
-"""Lazy frames of Polars: answers as over a copy, and reads of what is asked for."""
+"""Tests of Polars lazy frames: the answers are those of a full copy, and only needed records are fetched."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_predicate_says_which_records_may_be_wanted(predicate: pl.Expr, wanted
 
 
 def predicates(dice: random.Random, depth: int = 0) -> pl.Expr:
-    """A predicate of all that is pushed down, and of what is not."""
+    """Return a random predicate, of conditions that can limit what is fetched and of others."""
     if depth < 3 and dice.random() < 0.5:
         one, other = predicates(dice, depth + 1), predicates(dice, depth + 1)
         made = one & other if dice.random() < 0.6 else one | other

@@ -1,4 +1,7 @@
-"""Questions to a topic that is larger than the memory they may use: the rest goes to files."""
+"""Tests of queries on a topic that is larger than their memory limit.
+
+DuckDB writes intermediate data to files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ pytestmark = pytest.mark.slow
 ROWS, ROW_BYTES = 1_000_000, 800
 LIMIT_MB = 300
 MB_MAX = 650
-"""What a process may use beyond its start: DuckDB's limit, a few fetches, columns. The topic has 800 MB."""
+"""The most memory in MB that a process may use beyond its initial memory; the topic has 800 MB.
+
+It covers DuckDB's memory limit, a few fetches and decoded columns.
+"""
 
 PROGRAM = (
     PEAK_MB
@@ -42,7 +48,7 @@ print(json.dumps([rows, str(last)[:12], peak_mb() - before]))
 
 
 def value(number: int) -> bytes:
-    """A value whose order is another one than that of its offset."""
+    """Return a value such that the order of values differs from that of offsets."""
     return b"%012d" % (number * 7_919 % ROWS) + b"x" * (ROW_BYTES - 12)
 
 

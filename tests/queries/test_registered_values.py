@@ -1,4 +1,7 @@
-"""Values of a schema registry are columns of data sets and of SQL; what does not decode says why."""
+"""Tests of values with registry schemas as columns of data sets and SQL tables.
+
+For a value that cannot be decoded, a column has the reason.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def client(registry: Registry) -> RegistryClient:
 
 @pytest.fixture
 def orders(servers: str, new_topic: NewTopic, client: RegistryClient) -> str:
-    """A topic with values of two versions, one that is no Avro, and a tombstone."""
+    """Write values of two schema versions, bytes that are no Avro, and a tombstone to a new topic."""
     topic = new_topic(1)
     with Producer(servers) as producer:
         for number, schema in enumerate([OLD, NEW, NEW]):
@@ -153,7 +156,7 @@ def test_it_goes_to_other_processes() -> None:
 def test_generated_questions_to_values_of_several_versions(
     servers: str, new_topic: NewTopic, registry: Registry, client: RegistryClient, seed: int
 ) -> None:
-    """Answers are those over a full copy that other code has decoded."""
+    """The expected answers come from a full copy that other code has decoded."""
     dice, topic = random.Random(seed), new_topic(2)
     fill(topic, servers, client, dice)
     whole = decoded_copy(topic, servers, registry)
@@ -175,7 +178,7 @@ def test_generated_questions_to_values_of_several_versions(
 
 
 def expression(dice: random.Random) -> Any:
-    """A condition of Polars on fields of values, and on places."""
+    """Return a random Polars condition on fields of values and on partitions or offsets."""
     import polars as pl
 
     made = dice.choice(

@@ -1,4 +1,4 @@
-"""`penstock.sql`: topics are tables, and what is wrong says so."""
+"""Tests of `penstock.sql`, which queries topics as tables, and of its error messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS = 1_000
 
 @pytest.fixture(scope="module")
 def orders(servers: str, new_topic: NewTopic) -> str:
-    """A topic of JSON objects in two partitions."""
+    """Write JSON objects to a new topic of two partitions, and return its name."""
     topic = new_topic(2)
     values = [b'{"user": "u%d", "amount": %d, "at": {"x": [%d]}}' % (n % 5, n, n) for n in range(ROWS)]
     table = pa.table(
@@ -164,7 +164,7 @@ def test_a_topic_with_a_dot_is_no_table_of_a_schema(servers: str, admin: Admin) 
 
 
 def test_no_record_ends_a_query(servers: str, new_topic: NewTopic) -> None:
-    """JSON may have halves of surrogate pairs, names without an end, numbers and lists that have none."""
+    """The JSON values have lone surrogates, extremely long numbers and deeply nested lists."""
     topic = new_topic(1)
     values = [
         b'{"a": "\\ud800x", "b": 1}',
@@ -298,7 +298,7 @@ def test_a_query_that_waits_is_ended_from_another_thread(servers: str, new_topic
     waiting = threading.Event()
 
     class Endless:
-        """Batches for ever."""
+        """A table that yields batches without end."""
 
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             def batches() -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,7 @@
-"""What follows from a filter for the place of records: never less than it lets through."""
+"""Tests of the partitions, offsets, times and keys that a filter implies.
+
+They include every record that passes the filter.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ OPERATORS = {"==": int.__eq__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt_
 
 @st.composite
 def filters(draw: st.DrawFn, depth: int = 0) -> tuple[pc.Expression, Any]:
-    """A filter as an expression, and as a function of a record."""
+    """Draw a random filter, as an Arrow expression and as a function of a record."""
     if depth < 4 and draw(st.booleans()):
         (one, is_one), (other, is_other) = draw(filters(depth + 1)), draw(filters(depth + 1))
         if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""The kernels twice: as the package compiles them, and the same source as plain Python."""
+"""A fixture that runs tests with the compiled kernels, and with the same source as plain Python."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLAIN_KERNELS, PLAIN_ENCODE_KERNELS = _load_plain()
 
 @pytest.fixture(params=["compiled", "plain"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test with compiled kernels, and again with plain ones."""
+    """Run the test with compiled kernels, and again with plain Python ones."""
     if request.param == "plain":
         monkeypatch.setattr(decode, "kernels", PLAIN_KERNELS)
         monkeypatch.setattr(growing, "kernels", PLAIN_KERNELS)

@@ -1,4 +1,4 @@
-"""Columns to Arrow and from it: types as Spark wants them, memory shared, nothing invalid."""
+"""Tests of converting record columns to and from Arrow: Spark's types, shared memory and valid arrays."""
 
 from __future__ import annotations
 

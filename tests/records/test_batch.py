@@ -1,4 +1,4 @@
-"""Batches of magic 2 as rows: bytes made by hand, laws, and damage."""
+"""Tests of decoding and encoding batches of magic 2: bytes written by hand, random records, and damage."""
 
 from __future__ import annotations
 

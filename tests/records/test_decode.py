@@ -1,4 +1,4 @@
-"""Batches to columns, by compiled kernels and by plain ones: the same records as rows have."""
+"""Tests that batches decoded to columns, with compiled or plain kernels, give the records of row decoding."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def expected_rows(data: bytes) -> list[Row]:
 
 
 def sample_rows(count: int, seed: int = 0) -> list[RowLike]:
-    """Records of all shapes: nulls, empty values, long ones, headers with repeated names."""
+    """Return records with nulls, empty and long values, and repeated header names."""
     rng = random.Random(seed)
 
     def content() -> bytes | None:
@@ -342,7 +342,7 @@ def test_pieces_remember_aborted_transactions() -> None:
 
 
 def uneven_log(codec: CompressionCodec, magic: int = 2) -> bytes:
-    """Return batches whose keys and values are small or absent where those before were not, or large."""
+    """Return batches whose key and value sizes vary: null, empty, small or large."""
     shapes = [(-1, 3), (-1, 0), (900, -1), (0, 2_000), (5, 5), (-1, -1), (4_000, 4_000), (1, 70_000)]
     batches = []
     for number, (key_size, value_size) in enumerate(shapes * 2):

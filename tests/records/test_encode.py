@@ -1,4 +1,4 @@
-"""Columns to batches: the same bytes as rows give, cut where they should be."""
+"""Tests that columns are encoded to the bytes that rows give, and split into batches at the right records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, and the ways between the magics."""
+"""Tests of messages of magic 0 and 1, and of conversions between magic 0, 1 and 2."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAGIC_1 = bytes.fromhex("000000000000002a 00000018 00000000 01 08 00000000000003
 
 
 def with_crc(message: bytes) -> bytes:
-    """Fill in size and checksum of one message."""
+    """Return one message with its size and CRC filled in."""
     size = (len(message) - 12).to_bytes(4, "big")
     return message[:8] + size + zlib.crc32(message[16:]).to_bytes(4, "big") + message[16:]
 
@@ -223,7 +223,7 @@ def test_up_refuses_what_is_no_message_set() -> None:
 
 
 def damaged_inside(magic: int, codec: CompressionCodec, depth: int = 1) -> bytes:
-    """Return a wrapper with a right checksum around a message whose value was changed after its own."""
+    """Return a compressed message with a correct CRC around a message with a wrong CRC."""
     good = encode_message(magic, 0, b"k", b"good", 0)
     entry = encode_message(magic, 0, b"k", b"good", 0) + good[:-4] + b"evil"
     for _ in range(depth):
@@ -237,7 +237,10 @@ def damaged_inside(magic: int, codec: CompressionCodec, depth: int = 1) -> bytes
     + [(0, CompressionCodec.GZIP, 2)],
 )
 def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: CompressionCodec, depth: int) -> None:
-    """Apache Kafka compares them, too: the wrapper's checksum covers the compressed bytes alone."""
+    """The outer CRC covers only the compressed bytes.
+
+    Apache Kafka checks the inner CRCs, too.
+    """
     data = damaged_inside(magic, codec, depth)
     whole = list(split_batches(data))
     assert len(whole) == 1
@@ -260,7 +263,7 @@ def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: CompressionC
 def test_what_is_small_is_compressed_again_quickly(
     is_compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Gzip at level 1 up to a size, at the default level beyond: the same records either way."""
+    """Small data uses gzip level 1, large data the default level; the records are equal."""
     if not is_compiled:
         monkeypatch.setattr(message_loops, "_raise_messages", None)
         monkeypatch.setattr(message_loops, "_lower_records", None)

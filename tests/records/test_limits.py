@@ -1,4 +1,4 @@
-"""What a few kilobytes may unpack to: limits, and memory that follows what is handed out."""
+"""Tests of the limits for decompressed data; memory use depends on the records that are returned."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_rows_become_objects_some_at_a_time(is_compiled: bool, monkeypatch: pyte
 
 
 def test_a_piece_of_compressed_batches_says_where_it_ends() -> None:
-    """A position taken from a piece must not pass over batches that the next piece has."""
+    """The end offset of one piece must not skip batches that belong to the next piece."""
     records = [(None, bytes(1000), (), 0)] * 300
     data = b"".join(
         encode_batch(records, base_offset=300 * n, codec=CompressionCodec.GZIP) for n in range(12)

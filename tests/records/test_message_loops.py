@@ -1,4 +1,4 @@
-"""The loops between formats give the bytes and the errors that the work record by record gives."""
+"""Tests that the compiled conversions between message formats equal those in Python, errors included."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ needs_compiled = pytest.mark.skipif(
 def outcome(
     convert: Callable[..., bytes], data: bytes, sizes: tuple[int, int], **options: Any
 ) -> tuple[object, ...]:
-    """What comes of a conversion: bytes and what is left of the budget, or the error."""
+    """Return the converted bytes and the budget that is left, or the error."""
     budget = UnpackBudget(*sizes)
     try:
         converted = convert(data, budget=budget, **options)
@@ -48,7 +48,7 @@ def outcome(
 
 
 def both(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **options: Any) -> tuple[object, ...]:
-    """The outcome, which is the same with the loops and without."""
+    """Convert with and without the compiled loops, check that the outcomes agree, and return one."""
     fast = outcome(*arguments, **options)
     with monkeypatch.context() as patched:
         patched.setattr(message_loops, "_raise_messages", None)
@@ -70,7 +70,7 @@ def rows_of(dice: random.Random, count: int) -> list[tuple[bytes | None, bytes |
 
 
 def some_set(dice: random.Random) -> bytes:
-    """A message set of magic 0 and 1: plain, wrapped, mixed."""
+    """Return a random message set of magic 0 and 1, with plain and compressed messages."""
     parts = []
     for _ in range(dice.randrange(1, 4)):
         codec = dice.choice(
@@ -126,7 +126,7 @@ def test_up_of_strange_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def some_batch(dice: random.Random, base_offset: int, codec: int) -> bytes:
-    """A batch of magic 2, with gaps as compaction leaves them now and then, and headers."""
+    """Return a random batch of magic 2 with headers, and sometimes with gaps as after compaction."""
     count = dice.randrange(1, 40)
     rows = [
         (key, value, [("h", b"x"), ("", None)] if dice.random() < 0.2 else (), min(time, NOW_MS))
@@ -186,7 +186,7 @@ def test_down_is_the_same_with_loops(seed: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def plain(name: str) -> Callable[..., Any]:
-    """A kernel as Python."""
+    """Return a kernel as a plain Python function."""
     return next(
         each for each in compiled.KERNELS if each.__module__ == kernels.__name__ and each.__name__ == name
     )

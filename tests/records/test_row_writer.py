@@ -1,4 +1,4 @@
-"""Records written as they come: the compiled writer and the plain one take, refuse and write the same."""
+"""Tests that the compiled writer of records and the plain one accept, refuse and write the same records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAYS = [
 
 
 def made(way: str, limit: int = 1_000_000, memory: int = 1 << 30) -> tuple[Any, Any]:
-    """A writer and the meter that it counts with."""
+    """Return a writer of records and the meter that counts its memory."""
     writer_class: Any = PlainRowWriter if way == "plain" else row_format.RowWriter
     meter: Any = (PlainMeter if way == "plain" else row_format.Meter)(memory)
     return writer_class(limit, meter, DeliveryOutcome("t", 3), Delivery, nullcontext()), meter

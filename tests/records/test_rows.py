@@ -1,4 +1,4 @@
-"""Rows for applications: pure Python and kernels give the same, and both what columns give."""
+"""Tests that decoding records to rows gives equal results in Python, in compiled code, and with columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.records.rows import decode_rows, iter_rows
 
 @pytest.fixture(params=["plain", "compiled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Records read and written by Python alone, and by compiled code."""
+    """Run the test with Python alone, and again with compiled code for records."""
     if request.param == "plain":
         monkeypatch.setattr(row_format, "_read_rows", None)
         monkeypatch.setattr(row_format, "_write_rows", None)
@@ -146,7 +146,7 @@ ROWS = st.lists(st.tuples(BYTES, BYTES, PAIRS | PAIRS.map(tuple), TIMES), min_si
 
 
 def without_library(function: Callable[[], object]) -> object:
-    """Return what a call gives, or the type and text of its error, with Python alone."""
+    """Return the result of a call with Python alone, or the type and text of its error."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_format, "_read_rows", None)
         patch.setattr(row_format, "_write_rows", None)
@@ -169,7 +169,7 @@ def test_compiled_code_writes_what_python_writes(given_rows: list[RowLike]) -> N
 def test_compiled_code_reads_what_python_reads_of_any_bytes(
     given_rows: list[RowLike], data: st.DataObject
 ) -> None:
-    """Of whole records and of damaged ones: the same rows, or the same error."""
+    """Complete and damaged records give equal rows, or an equal error."""
     written = bytearray(row_format.encode_records(given_rows, 0, None))
     count = len(given_rows) + data.draw(st.integers(-1, 1))
     for _ in range(data.draw(st.integers(0, 3))):
@@ -203,7 +203,7 @@ def test_a_row_that_cannot_be_written_is_the_same_error(row: tuple) -> None:  # 
 
 
 class Text(bytes):
-    """A subclass, which only Python looks at."""
+    """A subclass of bytes, for which the compiled code must leave the work to Python."""
 
 
 def test_what_only_python_decides_is_written_as_well() -> None:

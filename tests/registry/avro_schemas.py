@@ -1,4 +1,4 @@
-"""Avro schemas and values drawn at random, and what a value is in the columns that Penstock makes."""
+"""Random Avro schemas and values for tests, and the value expected in Penstock's Arrow columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOGICAL = [
 
 
 class Names:
-    """Hands out names of types that no other type of the schema has."""
+    """A generator of type names that are unique in a schema."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -77,12 +77,15 @@ def schemas(draw: Any, names: Names | None = None, depth: int = 3) -> Any:
 
 
 def single(number: float) -> float:
-    """A number as four bytes hold it."""
+    """Return a number rounded to a 32-bit float."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def values(made: Any) -> st.SearchStrategy[Any]:
-    """Values of a schema, as fastavro writes them; of a union as (branch, value)."""
+    """Return a hypothesis strategy for values of a schema, as fastavro takes them.
+
+    A value of a union is a pair of branch index and value.
+    """
     if isinstance(made, list):
         return st.integers(0, len(made) - 1).flatmap(
             lambda number: values(made[number]).map(lambda value: (number, value))
@@ -116,7 +119,7 @@ def values(made: Any) -> st.SearchStrategy[Any]:
 
 
 def plain(made: Any) -> Any:
-    """A schema without logical types but decimals, so that fastavro takes and gives plain numbers."""
+    """Return a schema without logical types except decimal, so that fastavro uses plain numbers."""
     if isinstance(made, list):
         return [plain(each) for each in made]
     if isinstance(made, dict):
@@ -138,7 +141,7 @@ def plain_field(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(made: Any, value: Any, out: io.BytesIO | None = None) -> bytes:
-    """The bytes of a value; fastavro writes all but unions, whose branch is given."""
+    """Return a value's Avro bytes; fastavro encodes all types except unions, whose branch is given."""
     out = out if out is not None else io.BytesIO()
     if isinstance(made, list):
         branch, inner = value
@@ -172,7 +175,7 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def expected(made: Any, value: Any) -> Any:
-    """What a value is in the rows of an Arrow array."""
+    """Return the value that a row of the Arrow array must have."""
     if isinstance(made, list):
         branch, inner = value
         others = [each for each in made if each != "null"]

@@ -1,4 +1,4 @@
-"""A registry in memory, which counts what it is asked."""
+"""A schema registry in memory for tests, which counts the calls of each function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.registry.schemas import RegisteredSchema, Schema
 
 
 class FakeRegistry:
-    """Has schemas by id; `asked` counts calls."""
+    """A schema registry in memory, with schemas by id; `asked` counts the calls."""
 
     id_bytes = 4
 

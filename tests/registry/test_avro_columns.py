@@ -1,4 +1,7 @@
-"""Avro values to Arrow columns: fastavro as the judge, evolutions of schemas, rows that are no values."""
+"""Tests of decoding Avro values to Arrow columns, compared with fastavro.
+
+They include schema evolution and rows that are no valid values.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,15 @@ SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_to
 
 
 def decode(rows: list[bytes | None], schema: Any) -> Decoded:
-    """Bare values of one schema."""
+    """Decode Avro values without a registry prefix, all with one schema."""
     return from_schema(pa.array(rows, pa.binary()), "avro", schema=json.dumps(schema))
 
 
 def between(writer: Any, reader: Any, rows: list[bytes]) -> tuple[list[Any], dict[int, int]]:
-    """Values of a writer's schema in the reader's columns, and the rows that could not be read."""
+    """Decode values of a writer's schema to columns of a reader's schema.
+
+    Return the values, and a dict from each row that cannot be decoded to its reason.
+    """
     from penstock.registry.avro.columns import read_columns
 
     program = compile_program(parse_avro(json.dumps(writer)), parse_avro(json.dumps(reader)))
@@ -87,7 +93,7 @@ assert from_schema(pa.array(values), "avro", schema='"string"').values.to_pylist
 
 
 def test_strings_are_read_without_compiled_kernels() -> None:
-    """Places in the data are numbers of numpy there, which do not grow beyond 64 bits."""
+    """Without compiled kernels, positions in the data are numpy integers, which overflow at 64 bits."""
     command = [sys.executable, "-W", "error", "-c", STRINGS_IN_PYTHON]
     environment = os.environ | {"PENSTOCK_PURE_PYTHON": "1"}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -98,7 +104,7 @@ def test_strings_are_read_without_compiled_kernels() -> None:
     ("kind", "logical", "day"), [("int", "time-millis", 86_400_000), ("long", "time-micros", 86_400_000_000)]
 )
 def test_a_time_beyond_its_day_is_a_dead_letter(kind: str, logical: str, day: int) -> None:
-    """Arrow has no such times: one would make the whole column invalid."""
+    """Arrow has no such times: a single one would make the whole column invalid."""
     made = {"type": kind, "logicalType": logical}
     numbers = [0, -1, day - 1, day, 5]
     found = decode([drawn.encode(kind, number) for number in numbers], made)
@@ -166,7 +172,7 @@ def test_evolutions_are_resolved_as_by_fastavro(name: str, data: st.DataObject) 
 
 
 def as_fastavro(made: Any, value: Any, *, maps: bool = True) -> Any:
-    """A value of the columns as fastavro returns it; numbers of `float` as four bytes hold them."""
+    """Return a column's value as fastavro returns it; `float` numbers are rounded to 32 bits."""
     if isinstance(made, list):
         others = [each for each in made if each != "null"]
         if value is None or len(others) == 1:
@@ -208,7 +214,7 @@ def test_a_branch_that_the_reader_lacks_makes_a_dead_letter_of_its_rows_alone() 
 
 
 def test_bytes_that_are_read_as_text_and_are_none_are_dead_letters() -> None:
-    """Java would replace them; fastavro raises."""
+    """Java would replace bytes that are not UTF-8, and fastavro would raise an error."""
     rows = [varint(len(each)) + each for each in (b"\xff\xfe", "Zürich".encode())]
     assert between("bytes", "string", rows) == (["Zürich"], {0: BAD_TEXT})
 

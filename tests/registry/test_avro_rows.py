@@ -1,4 +1,4 @@
-"""Rows as Avro by compiled code: fastavro's bytes, or fastavro itself."""
+"""Tests of compiled code that encodes rows to Avro: it gives fastavro's bytes or calls fastavro."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MISFITS = [
 
 
 class Maker:
-    """Makes schemas and rows of one number."""
+    """A generator of random schemas and rows, determined by a seed."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -139,7 +139,7 @@ class Maker:
         }[kind]
 
     def spoilt(self, row: Any) -> Any:
-        """A row with one value of another type, one field less, or one more."""
+        """Return a copy of a row with one value of a wrong type, a missing field, or an additional one."""
         if isinstance(row, dict) and row and self.chance.random() < 0.8:
             key = self.chance.choice(list(row))
             found = dict(row)

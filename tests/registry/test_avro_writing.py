@@ -1,4 +1,4 @@
-"""Columns written as Avro in bulk: as fastavro writes their rows, and read by fastavro as they were."""
+"""Tests of encoding columns to Avro: the bytes are fastavro's, and fastavro reads the original rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(data: bytes, schema: Any) -> Any:
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:
-    """A value of `to_pylist` as fastavro returns it."""
+    """Return a value of `to_pylist` as fastavro returns it."""
     if value is None:
         return None
     if pa.types.is_map(kind):
@@ -110,7 +110,7 @@ def test_generated_columns_are_read_by_fastavro_as_they_were(seed: int) -> None:
 
 
 def test_lists_of_rows_that_are_null_are_passed_over() -> None:
-    """Arrow may keep items under a null list, and lists under a null struct."""
+    """Arrow may store items of a null list, and lists of a null struct, which must not be encoded."""
     lists = pa.ListArray.from_arrays([0, 2, 5, 6], pa.array(range(6)), mask=pa.array([False, True, False]))
     inner = pa.StructArray.from_arrays([lists], ["l"], mask=pa.array([True, False, False]))
     outer = pa.StructArray.from_arrays([inner], ["s"])

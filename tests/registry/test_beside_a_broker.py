@@ -1,4 +1,4 @@
-"""`Broker(registry=True)`: a schema registry beside the broker, whose schemas are in the broker's topic."""
+"""Tests of `Broker(registry=True)`, a schema registry that stores its schemas in a topic of the broker."""
 
 from __future__ import annotations
 

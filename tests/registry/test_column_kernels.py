@@ -1,4 +1,7 @@
-"""The compiled loops of columns against the Python that they are made from, and columns of many batches."""
+"""Tests that the compiled loops for columns give the results of their Python source.
+
+Others test columns of many record batches.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def text(dice: random.Random) -> str:
 
 
 def messages(dice: random.Random, count: int) -> list[bytes]:
-    """Messages of `PROTO`, some of them damaged or two in one."""
+    """Return encoded messages of `PROTO`; some are damaged, some are two joined messages."""
     made: Any = GetMessageClass(message_named(parse_protobuf(PROTO), "R"))
     found = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""In which parts two schemas differ."""
+"""Tests of comparing two schemas, which lists the parts that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns whose rows name their schemas: several writers, headers, unknown ids, references."""
+"""Tests of decoding values whose schema ids vary by row: several writers, ids in headers, unknown ids."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def test_a_guid_in_the_headers_or_in_front() -> None:
 
 
 def test_ids_in_headers_of_apicurio() -> None:
-    """Content ids are read; global ids have a reason; Confluent's header counts before them; nulls stay."""
+    """Content ids in headers are used; for a global id the row has a reason instead of a value.
+
+    Confluent's header takes precedence, and null values stay null.
+    """
     content, global_id = "apicurio.value.contentId", "apicurio.value.globalId"
     one, bare = (1).to_bytes(8, "big"), drawn.encode(OLD, {"a": 7})
     entries = [
@@ -183,7 +186,7 @@ def test_slices_and_large_columns() -> None:
 
 @pytest.mark.parametrize("values", [[], [{"id": 1, "inside": {"x": 2}, "list": [1]}]])
 def test_nulls_among_values_can_be_written_to_parquet(values: list[Any], tmp_path: Path) -> None:
-    """Fields of a struct that are declared to have no nulls have none, also where the struct is null."""
+    """Struct fields declared as not nullable contain no nulls, even in rows where the struct is null."""
     inside = pa.struct([pa.field("x", pa.int32(), nullable=False)])
     numbers = pa.list_(pa.field("element", pa.int32(), nullable=False))
     fields = [("id", pa.int64()), ("inside", inside), ("list", numbers)]

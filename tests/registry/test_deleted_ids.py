@@ -1,4 +1,4 @@
-"""An id whose schema was deleted for good is given to no other schema, nor by a registry that begins anew."""
+"""Tests that the id of a permanently deleted schema is never reused, even after a registry's restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def schema(size: int) -> Schema:
 
 
 class Topic:
-    """The records of one registry after another, each of which begins with what compaction has kept."""
+    """The schemas topic of successive registries, each of which starts from the compacted records."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, LogRecord] = {}

@@ -1,4 +1,4 @@
-"""The group of the registries: what its members say, whom they elect, and the life of a member."""
+"""Tests of electing a schema registry in a group: protocol messages, results and membership."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ A, B, C = RegistryIdentity("a", 8081), RegistryIdentity("b", 8081), RegistryIden
 
 
 def test_the_words_are_those_of_confluents_registry() -> None:
-    """Names and values as `SchemaRegistryIdentity` and `SchemaRegistryProtocol.Assignment` have them."""
+    """The JSON has the names and values of two Java classes of Confluent's registry.
+
+    The classes are `SchemaRegistryIdentity` and `SchemaRegistryProtocol.Assignment`.
+    """
     identity = {
         "version": 1,
         "host": "a",
@@ -110,7 +113,7 @@ def test_who_is_elected() -> None:
 
 
 class Script:
-    """A coordinator that answers as it is told, and the time, which passes in pauses alone."""
+    """A stand-in for a group coordinator with prepared responses, and a clock that only pauses advance."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -141,7 +144,7 @@ class Script:
 
 
 class Diary:
-    """What happened to a registry."""
+    """A list of the elections and revocations that a registry's membership has reported."""
 
     def __init__(self) -> None:
         self.lines: list[Any] = []
@@ -175,7 +178,7 @@ def synced(leader_id: str | None, leader: RegistryIdentity | None) -> SyncGroupR
 
 
 def lived(script: Script) -> tuple[list[Any], RegistryMembership]:
-    """What happens to registry `A` until the script ends."""
+    """Run the membership of registry `A` until the script ends; return its reports and the membership."""
     diary = Diary()
     membership = RegistryMembership(script, A, MembershipSettings(), diary, lambda: script.now, script.pause)
 
@@ -267,7 +270,7 @@ def test_one_that_was_fenced_does_not_claim_to_be_elected() -> None:
 
 
 def elections_of(seed: int) -> Callable[[], str | None]:
-    """A group whose members come and go by chance, and what it elects after every change."""
+    """Return a function that adds or removes a random group member, and returns the elected leader."""
     dice = random.Random(seed)
     members: dict[str, RegistryIdentity] = {}
     names = iter(range(1_000))
@@ -316,7 +319,7 @@ def test_requests_are_of_the_settings() -> None:
 
 
 class Unheeded:
-    """The right to write, which nothing takes over here."""
+    """A stand-in for a registry's right to write, which must not be used: its tests elect no registry."""
 
     def lead(self) -> None:
         raise AssertionError("nothing was elected")

@@ -1,4 +1,4 @@
-"""Columns written by a schema and read again."""
+"""Tests of columns that are encoded with a schema and decoded again."""
 
 from __future__ import annotations
 

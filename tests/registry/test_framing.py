@@ -1,4 +1,4 @@
-"""Wire formats 0 and 1, message indexes, subject strategies."""
+"""Tests of Confluent's wire formats 0 and 1, of Protobuf message indexes and of subject name strategies."""
 
 from __future__ import annotations
 

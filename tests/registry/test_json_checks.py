@@ -1,4 +1,4 @@
-"""Quick checks by JSON Schema: a value of which they say yes is valid by jsonschema, in every draft."""
+"""Tests of the quick JSON Schema checks: a value that they accept is valid by jsonschema, in every draft."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VALUES = [
 
 
 class Maker:
-    """Makes schemas of the words that are checked, and values, of one number."""
+    """A generator of random schemas with the checked keywords, and of values, determined by a seed."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

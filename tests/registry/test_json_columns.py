@@ -1,4 +1,7 @@
-"""JSON values to Arrow columns: by a JSON Schema, by what values show, and what fits neither."""
+"""Tests of decoding JSON values to Arrow columns, with a JSON Schema or with inferred types.
+
+Others test values that do not fit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop that reads JSON values: what it reads is what Python's parser makes of it; it leaves the rest."""
+"""Tests of the compiled decoder of JSON values: it agrees with Python's parser, or leaves the value to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOISE = b'{}[]",:0123456789.eE+-\\ntfu \x01\xff\xc3'
 
 
 class Maker:
-    """Makes shapes, values of them, JSON of values, and damage, all of one number."""
+    """A generator of random column types, values, their JSON, and damaged JSON, determined by a seed."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -114,7 +114,7 @@ class Maker:
 
 
 def read(shape: JsonShape, rows: list[bytes]) -> tuple[dict[int, Any], set[int]]:
-    """What the loop reads, by row, and the rows that it leaves."""
+    """Return a dict from row to the decoded value, and the rows that the compiled decoder leaves."""
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     ends = np.cumsum(sizes)
     found: dict[int, Any] = {}
@@ -276,7 +276,7 @@ def test_names_that_json_writes_otherwise_are_left_to_pythons_parser() -> None:
 
 
 def double(text: str) -> float | None:
-    """A number by the kernels; None where they leave it."""
+    """Return the number that the kernels decode, or None where they leave it to Python's parser."""
     data = np.frombuffer(text.encode() + b",", dtype=np.uint8)
     number, power, at, sign = read_number(data, 0, len(data))
     if at < 0:

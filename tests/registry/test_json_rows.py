@@ -1,4 +1,4 @@
-"""Rows given as JSON text: plain JSON into Avro, JSON and Protobuf, and what does not fit."""
+"""Tests of rows given as JSON text and encoded to Avro, JSON or Protobuf; some do not fit."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_random_rows_come_back(client: RegistryClient) -> None:
     dice = random.Random(27)
 
     def some(depth: int, names: list[int]) -> tuple[Any, Any]:
-        """A type, and a value of it in plain JSON."""
+        """Return a random Avro type, and a value of it in plain JSON."""
         kind = dice.randrange(9 if depth < 3 else 5)
         if kind == 5:
             made, value = some(depth + 1, names)

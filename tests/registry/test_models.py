@@ -1,4 +1,4 @@
-"""Dataclasses and pydantic models in place of schemas: what is registered, written and read."""
+"""Tests of dataclasses and pydantic models as schemas: registration, encoding and decoding."""
 
 from __future__ import annotations
 

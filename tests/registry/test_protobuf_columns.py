@@ -1,4 +1,4 @@
-"""Protobuf messages to Arrow columns: Google's library as the judge."""
+"""Tests of decoding Protobuf messages to Arrow columns, compared with Google's library."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def line_row(line: Any) -> dict[str, Any]:
 
 
 def row_of(order: Any) -> dict[str, Any]:
-    """A message as a row of the columns."""
+    """Return a message as the row that the columns must have."""
     names = {0: "RED", 1: "BLUE", 7: "GREEN"}
     plain = [
         "id",

@@ -1,4 +1,7 @@
-"""The registry, asked by our client and over HTTP: versions, ids, levels, modes, deletions, contexts."""
+"""Tests of the schema registry, through Penstock's client and over HTTP.
+
+They cover versions, ids, compatibility levels, modes, deletions and contexts.
+"""
 
 from __future__ import annotations
 

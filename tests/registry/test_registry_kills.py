@@ -1,5 +1,7 @@
-"""Three registries on one topic, killed, stopped for a while and restarted by chance, while schemas are
-registered: every one that was acknowledged is at every registry under its id, and no id has two schemas."""
+"""Tests of three registries that share a topic and are killed, paused and restarted during registrations.
+
+Every acknowledged schema is at every registry under its id, and no id has two schemas.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def schema(number: int) -> Schema:
 
 
 class Instance:
-    """One registry in a process of its own."""
+    """One registry in a process of its own, which tests can kill, pause and restart."""
 
     def __init__(self, servers: str, port: int, log: Path) -> None:
         self.url = f"http://{HERE}:{port}"
@@ -61,7 +63,7 @@ class Instance:
 
 
 class Ledger:
-    """What was acknowledged."""
+    """The ids of acknowledged registrations, and the errors of others."""
 
     def __init__(self) -> None:
         self.ids: dict[tuple[str, int], set[int]] = {}
@@ -71,7 +73,7 @@ class Ledger:
 
 
 def registering(urls: list[str], seed: int, ledger: Ledger, until: threading.Event) -> None:
-    """Register schemas, some of them also registered by others at the same time, and note the answers."""
+    """Register random schemas, some of them at several registries at once; record the results in `ledger`."""
     dice = random.Random(seed)
     while not until.is_set():
         subject, number = f"s{dice.randrange(5)}", dice.randrange(1, 4_000)
@@ -90,7 +92,7 @@ def registering(urls: list[str], seed: int, ledger: Ledger, until: threading.Eve
 
 
 def answers(url: str) -> None:
-    """Wait until a registry that was restarted answers reads."""
+    """Wait until a restarted registry answers read requests."""
     deadline = time.monotonic() + 90
     while True:
         try:
@@ -103,7 +105,7 @@ def answers(url: str) -> None:
 
 
 def settled(url: str) -> RegistryClient:
-    """A client of a registry that answers writes again."""
+    """Wait until a registry answers writes again, and return a client of it."""
     deadline = time.monotonic() + 90
     while True:
         client = RegistryClient({"url": url, "timeout": 15})
@@ -117,7 +119,7 @@ def settled(url: str) -> RegistryClient:
 
 
 def records(servers: str) -> list[dict[str, Any]]:
-    """The values of schemas in the topic, oldest first."""
+    """Return the values of all schema records in the topic, oldest first."""
     found = []
     with Consumer(servers, auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
         partition = TopicPartition("_schemas", 0)

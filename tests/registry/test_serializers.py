@@ -1,4 +1,4 @@
-"""Serializers of rows: the three formats, settings, headers, rows of several kinds."""
+"""Tests of row serializers: Avro, JSON and Protobuf, their settings, headers, and several types of rows."""
 
 from __future__ import annotations
 

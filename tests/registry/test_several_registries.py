@@ -1,4 +1,7 @@
-"""Several registries on one topic: one is elected and writes, the others forward and read what it wrote."""
+"""Tests of several registries on one topic: the elected one writes, the others forward writes to it.
+
+All read the schemas from the topic.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def kafka() -> Iterator[str]:
 
 
 def joined(kafka: str, name: str, **settings: Any) -> Registry:
-    """A registry whose session outlives every pause of a busy machine."""
+    """Return a registry whose session timeout is long enough for pauses of a busy machine."""
     settings = {"session_timeout_ms": 30_000, "heartbeat_interval_ms": 100, "advertised": HERE, **settings}
     return Registry(kafka, topic=name, group_id=name, **settings)
 
@@ -165,7 +168,7 @@ def test_a_topic_of_transactions_is_read_by_one_that_stands_alone(kafka: str) ->
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):
-    """A registry that notes what it is asked."""
+    """An HTTP server in place of the elected registry, which records its requests."""
 
     asked: ClassVar[list[tuple[str, str, Any, bytes]]] = []
     answer: ClassVar[tuple[int, bytes]] = 200, b'{"id": 7}'
@@ -182,7 +185,10 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
 
 
 def test_what_is_forwarded_and_what_is_answered(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The elected one is a server of HTTP here: `X-Forward` goes there, as with Confluent's."""
+    """An HTTP server stands in for the elected registry.
+
+    Forwarded requests have the header `X-Forward`, as with Confluent's registry.
+    """
     with (
         joined(kafka, "t9") as registry,
         http.server.ThreadingHTTPServer((HERE, 0), Elsewhere) as server,
@@ -231,7 +237,10 @@ def test_one_that_is_stopped_lets_no_write_wait_for_an_election(kafka: str) -> N
 def test_a_write_under_way_at_one_that_is_stopped_has_an_answer(
     kafka: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The elected one never answers: the stop waits neither for it, nor leaves the client without a code."""
+    """The elected registry never responds.
+
+    The stopped registry does not wait for it, and still sends its client an error code.
+    """
     monkeypatch.setattr(registry_module, "STOP_PATIENCE_S", 0.2)
     arrived, answers = threading.Event(), []
     with socket.create_server((HERE, 0)) as listener, ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""JAAS texts as they are pasted: what is read, and where a mistake is."""
+"""Tests of parsing JAAS configuration texts as users paste them; an error names its position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Principals of Kerberos to names of users, by rules of Apache Kafka's KerberosShortNamer."""
+"""Tests of mapping Kerberos principals to user names, with the rules of Apache Kafka's KerberosShortNamer."""
 
 from __future__ import annotations
 

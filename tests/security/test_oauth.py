@@ -1,4 +1,4 @@
-"""Bearer tokens: what callbacks return, the client's message, and what a server refuses to read."""
+"""Tests of OAuth bearer tokens: callback results, the client's SASL message, and messages servers refuse."""
 
 from __future__ import annotations
 

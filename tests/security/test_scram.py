@@ -1,4 +1,4 @@
-"""SCRAM: the vectors of the RFCs, every broken message, and both halves against each other."""
+"""Tests of SCRAM: the RFCs' test vectors, invalid messages, and Penstock's client against its server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ VECTORS = {
         "jZHbYjC1aHh0/hKbxyBuGFjDrgjgKTT1esA7awWiKcRZ0o/0b1yWEebBeSVkkCFewf91nLDfKF24mvD5nmE6rA==",
     ),
 }
-"""Proof, server signature, stored key, server key of user ``user``, password ``pencil`` (RFC 7677, 3)."""
+"""The proof, server signature, stored key and server key of ``user`` with password ``pencil``.
+
+The user and the password are those of RFC 7677, section 3.
+"""
 
 MECHANISMS = pytest.mark.parametrize("mechanism", VECTORS)
 SHA256 = "SCRAM-SHA-256"
@@ -50,7 +53,7 @@ def client(mechanism: str = SHA256, password: str = "pencil", user: str = "user"
 
 
 def at_final() -> ScramServer:
-    """A server that waits for the proof of ``user``."""
+    """Return a SCRAM server that expects the client's final message, with the proof of ``user``."""
     server = ScramServer(SHA256, nonce=SERVER_NONCE)
     server.receive_first(client().first())
     server.challenge(CREDENTIAL)

@@ -1,4 +1,4 @@
-"""Secrets show themselves nowhere, and are read from where they are kept."""
+"""Tests that secrets appear in no text or error, and can be read from files and other sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores as Java's keytool writes them, and every way in which they do not open."""
+"""Tests of key stores and trust stores that Java's keytool writes, and of those that cannot be opened."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def keytool(*arguments: object) -> None:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``keys.p12``, ``keys.jks``, ``trust.p12`` and ``trust.jks``, all with `PASSWORD`."""
+    """Create ``keys.p12``, ``keys.jks``, ``trust.p12`` and ``trust.jks``, all with `PASSWORD`."""
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
     directory = tmp_path_factory.mktemp("stores")

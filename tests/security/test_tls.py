@@ -1,4 +1,7 @@
-"""TLS between the two halves, byte by byte: handshakes that succeed, and every way that they fail."""
+"""Tests of Penstock's TLS client and server against each other, byte by byte: all kinds of failures.
+
+Handshakes that succeed are tested as well.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def of_client(**more: object) -> ssl.SSLContext:
 
 
 class Wire:
-    """Two connections and the bytes between them, `step` bytes at a time."""
+    """A client and a server connection in memory, between which `step` bytes are passed at a time."""
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class Wire:
         return None
 
     def run(self) -> Wire:
-        """Carry bytes until nothing moves."""
+        """Pass bytes between the two connections until neither has more to send."""
         self._collect()
         while self.to_server or self.to_client:
             if self.to_server:
@@ -398,7 +401,7 @@ def test_what_cannot_be_used_is_an_error_that_names_it(more: dict[str, object], 
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """Bytes of a file that was cut, overwritten in places, or is another file altogether."""
+    """Return the bytes of a file truncated, overwritten in places, or replaced with other data."""
     found = bytearray(data)
     at = rng.randrange(len(found))
     kind = rng.randrange(5)

@@ -1,4 +1,7 @@
-"""One Spark session and one broker for all tests that need them; topics are each test's own."""
+"""Fixtures for the Spark tests: one Spark session and one broker for all of them.
+
+Each test creates its own topics.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def brokers() -> Iterator[str]:
-    """Where the broker of the tests listens."""
+    """Start the broker that all Spark tests share, and yield its address."""
     from penstock import Broker
 
     with Broker(log_retention_ms=-1) as broker:  # records of these tests are old
@@ -44,7 +47,7 @@ def numbers() -> Iterator[int]:
 
 @pytest.fixture
 def new_topic(brokers: str, numbers: Iterator[int]) -> Callable[..., str]:
-    """Creates a topic with a name of its own and fills it with `table`, if there is one."""
+    """Return a function that creates a topic with a unique name, and writes `table` to it if given."""
     from penstock import Admin, write_topic
 
     def create(table: pa.Table | None = None, *, partitions: int = 2, name: str = "topic") -> str:

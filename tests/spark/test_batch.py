@@ -14,7 +14,10 @@ HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value"
 
 
 def counted(rows: int, *, partitions: int = 2, first: int = 0) -> pa.Table:
-    """Records n = first, first + 1, ...: value n, key n mod 5, partition n mod `partitions`, time n ms."""
+    """Return records n = first, first + 1, ... with value n, key n mod 5 and timestamp n ms.
+
+    They are in partition n mod `partitions`.
+    """
     n = range(first, first + rows)
     return pa.table(
         {
@@ -134,7 +137,7 @@ def test_rows_written_are_the_rows_read(spark: Any, brokers: str, new_topic: Cal
 
 
 def cause(action: Callable[[], object]) -> tuple[str, str]:
-    """(the first line, the reason) of the exception that `action` raises."""
+    """Return the first line of the exception that `action` raises, and the reason found in it."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark has many
         action()
     return str(caught.value).splitlines()[0], reason(caught.value)

@@ -1,4 +1,4 @@
-"""Spark makes Java of our plans, as it does of a user's, without a word about code that is too long."""
+"""Tests that Spark can compile the Java code of Penstock's plans without warnings about its size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.spark.source.schema import EVENT_COLUMNS
 pytestmark = pytest.mark.spark
 
 HUGE = 64 * 1024
-"""Bytes that a method can have at most. What exceeds them is not compiled."""
+"""The most bytes that a Java method may have; longer methods are not compiled."""
 
 EVENT = (
     "cast(id as string) id, '/s' source, 't' type, timestamp_micros(id) time, cast('a' as binary) data, "
@@ -28,7 +28,10 @@ EVENT = (
 
 @pytest.fixture(scope="module")
 def records(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Records in a file: rows that are made up in the query would be computed while it is planned."""
+    """Write records to a file and return a frame of it.
+
+    Spark would compute constant rows while planning.
+    """
     path = str(tmp_path_factory.mktemp("codegen") / "records")
     batch = batch_of([parts_of(case["read"]) for case in READING])
     spark.createDataFrame(pa.Table.from_batches([batch])).write.parquet(path)
@@ -52,7 +55,10 @@ WRITTEN: dict[str, dict[str, Any]] = {
 
 
 def cases(options: dict[str, dict[str, Any]]) -> list[Any]:
-    """The options as parameters. Three seconds of CPU each: some run with the tests of clients."""
+    """Return the options as test parameters; those in `SLOW` are marked slow.
+
+    Each case takes three seconds of CPU.
+    """
     marks = {name: [pytest.mark.slow] if name in SLOW else [] for name in options}
     return [pytest.param(each, id=name, marks=marks[name]) for name, each in options.items()]
 
@@ -71,7 +77,7 @@ def test_events_are_written_by_code_that_compiles(spark: Any, options: dict[str,
 
 
 def test_code_that_is_too_long_would_be_noticed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other tests here see what they look for: this is what the rules do in one method."""
+    """The test puts all rules into one Java method, for which the checks of the other tests must fail."""
     monkeypatch.setattr("penstock.spark.functions.to_cloudevents.apart", lambda array: array)
     frame = to_cloudevents(spark.range(10).selectExpr(*split(EVENT)), errors="column")
     assert min(method_sizes(frame)) < 0
@@ -86,7 +92,7 @@ def test_a_fallback_to_interpretation_would_fail_every_test_here(spark: Any) -> 
 
 
 def split(columns: str) -> list[str]:
-    """The items of a list of SQL expressions."""
+    """Return the items of a list of SQL expressions separated by commas."""
     items, depth = [""], 0
     for character in columns:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -105,14 +111,14 @@ def runs_quietly(spark: Any, frame: Any) -> None:
 
 
 def method_sizes(frame: Any) -> list[int]:
-    """Bytes of the longest method of each stage for which Spark generates code; -1 if it does not compile."""
+    """Return the bytes of the longest Java method of each generated stage; -1 if it does not compile."""
     stages = frame._jdf.queryExecution().debug().codegenToSeq()
     return [stages.apply(place)._3().maxMethodCodeSize() for place in range(stages.size())]
 
 
 @contextmanager
 def log_of(spark: Any) -> Iterator[Callable[[], str]]:
-    """What the parts of Spark that compile queries log while the block runs, from warnings on."""
+    """Yield a function that returns what Spark has logged in the block, warnings and errors only."""
     jvm = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     context = log4j.LogManager.getContext(False)

@@ -1,7 +1,7 @@
-"""The module by which Spark finds the data source, on every Spark that may import it.
+"""Tests of the module through which Spark finds the data source, for all Spark releases.
 
-Older releases of PySpark are played by a package of the same name that has what they have; each case runs
-in a process of its own and looks for data sources in the way in which Spark does.
+A stub package stands in for older PySpark releases. Each case runs in a process of its own and looks for data
+sources as Spark does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def stub(directory: Path, files: dict[str, str]) -> Path:
 
 
 def look_up(stubs: Path, *, is_ours: bool = False) -> list[str]:
-    """What Spark's search for data sources meets, one fact a line; `is_ours` is a session of this package."""
+    """Return what Spark's search for data sources finds, one result a line.
+
+    `is_ours` simulates a session that Penstock has started.
+    """
     code = LOOKUP.format(stubs=str(stubs), sources=str(SOURCES))
     kept = {name: value for name, value in os.environ.items() if name != "PENSTOCK_SPARK_SESSION"}
     done = subprocess.run(
@@ -105,7 +108,7 @@ if {version!r} < "4.1":
 
 @pytest.mark.parametrize(("version", "writer"), [("4.0.5", "RowStreamWriter"), ("4.1.4", "StreamWriter")])
 def test_an_older_spark_gets_what_it_can_use(tmp_path: Path, version: str, writer: str) -> None:
-    """This PySpark without what came with later ones; the releases themselves are in the soak tests."""
+    """The test removes newer features from the installed PySpark; soak tests use the real releases."""
     code = OLDER.format(version=version) + textwrap.dedent(
         """
         from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -143,7 +146,7 @@ def run_python(code: str) -> str:
 
 
 def test_the_extra_leaves_an_installed_spark_alone() -> None:
-    """Any bound would have pip replace a Spark that lies outside of it."""
+    """With any version bound, pip could replace an installed Spark outside of it."""
     project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
     named = [one for extra in extras for one in extra if one.startswith("pyspark")]

@@ -1,4 +1,7 @@
-"""The sink that writes exactly once, in Spark itself. Kills are in tests/compat/test_spark_kills.py."""
+"""Tests of the exactly-once sink in Spark itself.
+
+Tests with kills are in tests/compat/test_spark_kills.py.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 
 def numbers_of(topic: str, brokers: str) -> list[int]:
-    """What a reader of committed rows finds."""
+    """Return the sorted numbers that a read_committed consumer finds in a topic."""
     table = read_topic(topic, brokers, isolation="read_committed", columns=["value"])
     return sorted(int(value) for value in table["value"].to_pylist())
 
@@ -33,7 +36,10 @@ def until_there(topic: str, brokers: str, numbers: list[int]) -> None:
 
 
 def ongoing(brokers: str) -> set[str]:
-    """Transactional ids with an open transaction; other tests leave some at the broker that all share."""
+    """Return the transactional ids with an open transaction.
+
+    Other tests leave some at the shared broker.
+    """
     with Admin(brokers) as admin:
         return {each.transactional_id for each in admin.list_transactions(states=["Ongoing"])}
 
@@ -46,7 +52,7 @@ def counted(rows: int) -> pa.Table:
 
 
 def run_query(spark: Any, brokers: str, source: str, sink: str, checkpoint: Path, **options: object) -> None:
-    """Write what is in topic `source` to topic `sink`, in batches of 20 rows and two tasks."""
+    """Copy the records of topic `source` to topic `sink` in batches of 20 rows and two tasks."""
     frame = (
         spark.readStream.format("penstock")
         .option("kafka.bootstrap.servers", brokers)

@@ -1,4 +1,4 @@
-"""The examples for Spark, checked without Spark; tests/compat/test_spark_at_home.py runs them."""
+"""Checks of the Spark examples without running Spark; tests/compat/test_spark_at_home.py runs them."""
 
 from __future__ import annotations
 

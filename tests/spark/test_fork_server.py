@@ -1,4 +1,4 @@
-"""Streams that are started one after the other: all but the first are forked from one that is warm."""
+"""Tests of streams that are started one after another: all but the first fork a warm Python process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def forked_for(jvm: int) -> list[int]:
-    """The processes that the fork server of a JVM has forked."""
+    """Return the process ids that the fork server of a JVM has forked."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""Checkpoints are read as Spark and its Kafka connector write them; what is of another form is refused."""
+"""Tests of reading checkpoints of Spark and its Kafka connector; other formats are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checkpoint(
     begins: dict[str, bytes] | None = None,
     version: str = "v1",
 ) -> Path:
-    """A checkpoint with the lines of each micro-batch, of which the first `through` are through."""
+    """Write a checkpoint with the lines of each micro-batch; the first `through` ones are completed."""
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True)
     (directory / "metadata").write_text('{"id":"0f4a"}')

@@ -1,4 +1,4 @@
-"""Topics that others have filled with anything: every record is a row, with a reason where it is no event."""
+"""Tests of topics with arbitrary contents: every record becomes a row, with a reason if it is no event."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_is_no_event_goes_to_the_dead_letters_with_its_reason(
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
 def test_records_of_100_mb_take_memory_for_a_few_of_them(tmp_path: Path) -> None:
-    """A task holds what it fetched, its columns and what it hands over, whatever else is in the topic."""
+    """A task's memory holds a few records: those fetched, their columns and the rows passed on."""
     program = Path(__file__).parents[1] / "spark_hostile_sizes.py"
     size_mb = 100
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Landing in Spark itself: tasks write Parquet where they decode, the sink commits it."""
+"""Tests of landing topics with Spark itself: tasks decode and write Parquet, and the sink commits it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stream(
     columns: str = "key string, value, offset",
     **options: str,
 ) -> list[int]:
-    """Land what is there in batches of 30 rows; the rows that Spark counted in each."""
+    """Land all records of a topic in batches of 30 rows; return Spark's row count of each batch."""
     reader = of(spark.readStream, brokers, topic).options(maxOffsetsPerTrigger=30, **options)
     landed = land(reader.option("minPartitions", 2), path, partition_by=["key"], columns=columns)
     query = landed.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

@@ -1,4 +1,4 @@
-"""The page about the connector says of each option what the code does with it."""
+"""Tests that the documentation of the connector's options agrees with the code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SAMPLES = {
     "kafka.isolation.level": "read_committed",
     "kafka.security.protocol": "PLAINTEXT",
 }
-"""Values that are taken; 5 otherwise."""
+"""Valid values of options; all other options are tested with 5."""
 
 
 SILENT = (
@@ -60,7 +60,7 @@ ROWS = [(names(name)[0], kinds.split(", "), here) for name, kinds, here, _ in ro
 
 
 def outcome(name: str, kind: str) -> str:
-    """What becomes of an option: refused, no effect, or taken."""
+    """Return what the code does with an option: "refused", "no effect" or "taken"."""
     given = {"kafka.bootstrap.servers": "h:1", name: SAMPLES.get(name, "5")}
     plain = {"kafka.bootstrap.servers": "h:1"}
     try:

@@ -88,7 +88,7 @@ def test_a_source_is_described_by_its_topics() -> None:
 def test_a_running_query_is_named_and_reported(
     spark: Any, brokers: str, new_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Under its own name and with its error, for `penstock follow`."""
+    """The report for `penstock follow` has the query's name and its error."""
     topic = new_topic(pa.table({"value": pa.array([b"1", b"x"], pa.binary())}), partitions=1)
     listener = QueryReports(tmp_path / "reports")
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "startingOffsets": "earliest"}

@@ -1,4 +1,4 @@
-"""docs/how-to/spark.md, What is refused: each sentence of its table is what a user of that release reads."""
+"""Tests that the error messages in docs/how-to/spark.md, "What is refused", are those that users get."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = StructType([StructField("value", StringType())])
 
 
 def table() -> dict[tuple[str, str], str]:
-    """The last column of the table by the two before it."""
+    """Return a dict from a Spark release and a case to the message in the page's table."""
     chapter = PAGE.read_text("utf-8").partition("## What is refused\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in chapter.splitlines() if line.startswith("| ")]
     return {(release, what): sentence.strip("` |") for release, what, sentence in rows[1:]}

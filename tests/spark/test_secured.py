@@ -1,4 +1,7 @@
-"""Spark against a broker with TLS and SASL: batch and stream, there and back; secrets show up in no plan."""
+"""Tests of Spark with a broker that requires TLS and SASL: batch and streaming, reading and writing.
+
+No plan shows a secret.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def test_a_wrong_password_is_told_without_being_shown(spark: Any, secured: Broke
 
 
 def test_a_query_goes_on_when_its_password_is_replaced(spark: Any, tmp_path: Path) -> None:
-    """Read and written by ann, whose password changes at the broker first and in her file later."""
+    """The user's password changes at the broker first, and later in the file that the query reads."""
     security = Security("SASL_PLAINTEXT", users={"admin": "x", "ann": "first"}, mechanisms=["SCRAM-SHA-256"])
     with KafkaBroker(security=security) as broker:
         for topic in ("in", "out"):
@@ -120,7 +123,7 @@ def test_a_query_goes_on_when_its_password_is_replaced(spark: Any, tmp_path: Pat
 
 
 def one_value(consumer: Consumer, query: Any) -> bytes | None:
-    """The value of the next record, the only one that comes."""
+    """Wait for the consumer's next record, which must be a single one, and return its value."""
     while query.isActive:
         found = consumer.poll(1_000)
         if found:
@@ -137,7 +140,7 @@ def with_certificates() -> Iterator[Broker]:
 
 
 def test_a_private_key_as_text_shows_in_no_plan(spark: Any, with_certificates: Broker) -> None:
-    """In a session of ours by `spark.redaction.regex`; in others by `spark.sql.redaction.options.regex`."""
+    """Penstock's sessions use `spark.redaction.regex`, others `spark.sql.redaction.options.regex`."""
     settings = with_certificates.client_settings("ann")
     text = Path(settings.pop("ssl.key.location")).read_text()
     key, begin, chain = text.partition("-----BEGIN CERTIFICATE-----")

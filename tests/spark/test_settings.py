@@ -74,7 +74,7 @@ def options_of(builder: SparkSession.Builder) -> dict[str, str]:
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Spark runs in this process, and the environment is as it was afterwards."""
+    """Simulate a process without Spark, and restore the environment variables after the test."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PENSTOCK_CHOSEN_PYTHON"):

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.spark
 
 
 def counted(rows: int, first: int = 0) -> pa.Table:
-    """Records n = first, first + 1, ...: key and value n, in partition n mod 2."""
+    """Return records n = first, first + 1, ... with key and value n, in partition n mod 2."""
     n = range(first, first + rows)
     texts = pa.array([b"%d" % i for i in n], pa.binary())
     return pa.table({"key": texts, "value": texts, "partition": pa.array([i % 2 for i in n], pa.int32())})
 
 
 class Stream:
-    """A query from a topic into a Parquet table, to be run again and again."""
+    """A streaming query from a topic to a Parquet table that can run several times."""
 
     def __init__(self, spark: Any, brokers: str, directory: Path) -> None:
         self.spark = spark
@@ -44,7 +44,7 @@ class Stream:
     def run(
         self, topic: str | None, write: Callable[..., Any] | None = None, **options: object
     ) -> list[Progress]:
-        """Read what is there; the progress of every batch."""
+        """Read all available records, and return the progress report of every batch."""
         query = (
             self.frame(topic, **options)
             .writeStream.foreachBatch(write or self.table.write)
@@ -82,7 +82,10 @@ def test_batches_are_limited_and_a_restart_reads_the_rest(
 def test_tools_for_lag_see_a_query_in_its_group(
     stream: Stream, brokers: str, new_topic: Callable[..., str]
 ) -> None:
-    """After the last batch of trigger AvailableNow, and while a query runs."""
+    """The query commits its offsets to a group after the last batch of trigger AvailableNow.
+
+    A query that keeps running commits them as well.
+    """
     topic = new_topic(counted(100))
     group = {"kafka.group.id": f"{topic}-group", "commitOffsets": "true"}
     with Admin(bootstrap_servers=brokers) as admin:
@@ -113,7 +116,7 @@ def test_a_group_that_has_members_is_left_alone(
 
 
 def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None:
-    """Gone for longer than a client waits, and back with all its records."""
+    """The broker is away for longer than the client's timeouts, and returns with all its records."""
     [port] = free_ports(1)
     kept = {"data_dir": tmp_path / "data", "port": port, "log_retention_ms": -1}
     quick = {"kafka.default.api.timeout.ms": "400", "kafka.request.timeout.ms": "300"}
@@ -140,7 +143,10 @@ def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None
 def test_offsets_in_the_checkpoint_are_those_of_sparks_kafka_source(
     stream: Stream, brokers: str, new_topic: Callable[..., str]
 ) -> None:
-    """Beside them stands the id of the topic, where that source reads a topic without partitions."""
+    """The topic id is stored with the offsets.
+
+    Spark's Kafka source reads it as a topic without partitions.
+    """
     topic = new_topic(counted(10))
     stream.run(topic)
     lines = (stream.checkpoint / "offsets" / "0").read_text().splitlines()
@@ -180,7 +186,7 @@ def test_a_topic_that_appears_later_is_read_from_its_start(
 def test_a_running_query_reads_partitions_and_topics_that_appear(
     stream: Stream, brokers: str, new_topic: Callable[..., str], options: dict[str, object]
 ) -> None:
-    """And goes on without a topic that was deleted, where it was told to."""
+    """With failOnDataLoss=false, the query also continues without a deleted topic."""
     name = f"living-{len(options)}"
     topic = new_topic(only(0, range(10)), partitions=1, name=name)
     with (
@@ -212,7 +218,7 @@ def test_a_deleted_topic_fails_a_running_query(
 
 
 def only(partition: int, numbers: range) -> pa.Table:
-    """Records of one partition, with each number as key and value."""
+    """Return records of one partition, with each number as key and value."""
     texts = pa.array([b"%d" % i for i in numbers], pa.binary())
     places = pa.array([partition] * len(numbers), pa.int32())
     return pa.table({"key": texts, "value": texts, "partition": places})
@@ -220,7 +226,7 @@ def only(partition: int, numbers: range) -> pa.Table:
 
 @contextmanager
 def running(stream: Stream, topic: str | None, **options: object) -> Iterator[Any]:
-    """A query that goes on until the block ends."""
+    """Start a query that runs until the block ends, and yield it."""
     query = (
         stream.frame(topic, **options)
         .writeStream.foreachBatch(stream.table.write)
@@ -234,7 +240,10 @@ def running(stream: Stream, topic: str | None, **options: object) -> Iterator[An
 
 
 def wait_for(stream: Stream, query: Any, count: int) -> None:
-    """Until the table holds so many rows. A query that ends before that has failed."""
+    """Wait until the table has `count` rows.
+
+    Raise AssertionError if the query ends earlier.
+    """
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if any(stream.table.files()) and len(stream.values()) >= count:
@@ -256,7 +265,7 @@ def recreated(brokers: str, topic: str, rows: int, first: int) -> None:
 def test_a_topic_that_was_created_anew_ends_a_query_or_is_read_from_its_beginning(
     stream: Stream, brokers: str, new_topic: Callable[..., str], rows: int
 ) -> None:
-    """Whether it is shorter than the checkpoint, or longer by now."""
+    """The new topic is shorter or longer than the offsets in the checkpoint."""
     topic = new_topic(counted(100))
     stream.run(topic)
     recreated(brokers, topic, rows, 1000)

@@ -1,4 +1,4 @@
-"""A topic of Kafka 0.7 read by Spark: once as a table, and as a stream over restarts of the query."""
+"""Tests of reading a Kafka 0.7 topic with Spark, as a table and as a stream that is restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keys and values by their schemas in Spark: batch queries, streams and new versions, functions, sinks."""
+"""Tests of keys and values with schemas in Spark: batch queries, streams, new schema versions and sinks.
+
+Functions for single columns are tested as well.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches on their way from one log into another: the records that a reader gets, whole where it can be."""
+"""Tests of copying batches between logs: readers get the same records, in whole batches where possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = [(b"k", b"one", [("h", b"1")], 5), (None, b"two", [], 7), (b"", None, [("
 def copied(
     records: bytes, start: int = 0, aborted: Sequence[tuple[int, int]] = (), codec: int | None = None
 ) -> tuple[list[Any], int]:
-    """What `batch_copies` makes of a part: batches, and the offset at which it ends."""
+    """Run `batch_copies` on fetched records; return the batches, and the offset at which it ends."""
     part = FetchedPart(Cursor(TP, start, None, 1), TP, memoryview(records), start, 0, aborted, 0)
     found = list(batch_copies(part, codec=codec, now_ms=NOW_MS, unpack=DEFAULT_LIMITS))
     return [copy.batch for copy in found if copy.batch is not None], found[-1].next_offset

@@ -1,4 +1,7 @@
-"""Scans that follow: what is there, then what comes, until they are closed, cancelled, or have enough."""
+"""Tests of scans that follow a topic: they return existing and then new records until closed or cancelled.
+
+A scan also ends when it has enough records.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from penstock.tables import following
 
 NewTopic = Callable[..., str]
 SOON = {"metadata.max.age.ms": 50}
-"""Partitions and topics are looked for as often."""
+"""Client settings with which new partitions and topics are looked for every 50 ms."""
 
 
 def write(servers: str, topic: str, *values: bytes, **more: Any) -> None:
@@ -30,7 +33,7 @@ def write(servers: str, topic: str, *values: bytes, **more: Any) -> None:
 
 
 def values(scan: Iterator[pa.RecordBatch], count: int) -> list[bytes]:
-    """The next values; no fewer, and no more."""
+    """Return the next `count` values; raise AssertionError if the scan returns more."""
     found: list[bytes] = []
     while len(found) < count:
         found += next(scan)["value"].to_pylist()

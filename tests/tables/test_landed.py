@@ -1,4 +1,4 @@
-"""Landed tables by their manifests, for readers that take lists of files."""
+"""Tests of reading a landed table's files through its manifests, for readers that take lists of files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(table: LandingTable, batch: int) -> list[LandedFile]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> LandingTable:
-    """Two batches that count, one that does not, and one that counts and has not all of its names."""
+    """Create a landed table with two committed batches and the files of an uncommitted one."""
     table = LandingTable(tmp_path / "t")
     for batch in range(2):
         table.commit("w", batch, LAYOUT, write(table, batch))

@@ -1,7 +1,7 @@
-"""Ten million rows between topics and other libraries, in both directions, in bounded memory.
+"""Tests of passing ten million rows between topics and other libraries in bounded memory.
 
-`test_scans.py` has a short form of each. Every hand-over runs in a process of its own, which says how much
-memory it has used beyond what it began with; the broker is another, with its data on disk.
+`test_scans.py` has a short form of each test. Every transfer runs in a process of its own, which measures its
+additional memory; the broker is another process, with its data on disk.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock import Admin, Broker
 
 ROWS = 10_000_000
 STREAMED_MB_MAX = 400
-"""What a hand-over may use that keeps nothing. The topic holds 1.2 GB."""
+"""The most memory in MB of a transfer that keeps no rows; the topic holds 1.2 GB."""
 
 HELD_MB_MAX = 2_000
-"""What one may use that keeps a column of numbers of every row, and converts it."""
+"""The most memory in MB of a transfer that keeps a numeric column of all rows and converts it."""
 
 PROGRAM = (
     PEAK_MB
@@ -46,7 +46,7 @@ print(json.dumps([found, peak_mb() - before]))
 
 
 class HandOver(NamedTuple):
-    """Sets `found`, which must be `expected`."""
+    """A test case for a transfer: a program, its expected result `found`, and its memory limit in MB."""
 
     text: str
     expected: object

@@ -1,4 +1,4 @@
-"""Out of Kafka 0.7: everything once and in order, however often the copy is interrupted."""
+"""Tests of copying topics from Kafka 0.7: every message once and in order, even after interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that says how far a call is: when it is shown, what it says, and that it goes away."""
+"""Tests of the progress line of a call: when it appears, its text, and that it disappears."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Stderr is a terminal, and every step is shown."""
+    """Replace stderr with a fake terminal on which every step is shown at once."""
     shown = Terminal()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=shown, modules=sys.modules))
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0.0)
@@ -81,10 +81,10 @@ def test_a_terminal_that_goes_away_harms_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 class Notebook:
-    """What IPython is to a cell: outputs by their numbers, each as it looks after the last change."""
+    """A stand-in for IPython in a notebook cell, with the present contents of each output."""
 
     class ZMQInteractiveShell:
-        """The name of the class is how a notebook is known."""
+        """A class with the name by which a notebook is recognized."""
 
     class Handle:
         def __init__(self, outputs: list[list[str]]) -> None:

@@ -1,4 +1,4 @@
-"""What every reader of topics and logs promises: several topics, patterns, keys, limits."""
+"""Tests of features that all readers of topics and logs share: several topics, patterns, keys, limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def servers(directory: Path) -> Iterator[str]:
-    """A broker with some topics, in which the default partitioner has put every key."""
+    """Start a broker with several topics, whose keys the default partitioner has distributed."""
     with Broker(data_dir=directory) as broker:
         with Admin(broker.bootstrap_servers) as admin:
             for topic, partitions in TOPICS.items():
@@ -158,7 +158,7 @@ def test_a_partitioner_finds_the_records_of_a_key(reader: Reader, partitioner: A
 
 @readers_of_brokers
 def test_only_the_partition_of_the_key_is_read(reader: Reader) -> None:
-    """Said to be where it is not, a key is not found."""
+    """A key is not found if the given partitioner names another partition."""
     mine = PARTITIONERS["murmur2"](b"user-3", 3)
     assert mine is not None
     assert reader("orders-eu", key=b"user-3", partitioner=lambda key, count: (mine + 1) % count).num_rows == 0

@@ -1,4 +1,4 @@
-"""Scans as Arrow streams, and streams of other libraries as what is written: nothing is lost on the way."""
+"""Tests of reading topics as Arrow streams and writing other libraries' Arrow streams: no record is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROWS = 100_000
 
 @pytest.fixture(scope="module")
 def filled(servers: str, new_topic: NewTopic) -> str:
-    """A topic with `ROWS` records in three partitions: their numbers as values, a key for each seven."""
+    """Write `ROWS` records to a topic of three partitions: values are numbers, keys repeat after seven."""
     topic = new_topic(3)
     numbers = range(ROWS)
     table = pa.table(
@@ -200,7 +200,7 @@ def test_what_cannot_be_written_is_named(servers: str, new_topic: NewTopic, data
 
 
 def test_dictionaries_of_views_are_written(servers: str, new_topic: NewTopic) -> None:
-    """As Polars hands over its categories."""
+    """Polars exports its categorical columns as such dictionaries."""
     topic = new_topic()
     values = pa.array(["ada", "bob"], pa.string_view())
     column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], pa.uint32()), values)
@@ -295,7 +295,7 @@ def test_bounds_that_make_no_sense_are_named(
 
 @pytest.fixture
 def busy(servers: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A topic that takes many fetches to read: 300 records of 1 KB, a batch each."""
+    """Write 300 records of 1 KB, each in its own batch, so that reading takes many fetches."""
     monkeypatch.setattr(reading, "FETCH_BYTES", 4_096)
     topic = new_topic()
     with Producer(servers, batch_size=1) as producer:

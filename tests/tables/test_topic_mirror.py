@@ -1,4 +1,4 @@
-"""A topic copied from one Kafka into another: the same records, each once, whatever interrupts it."""
+"""Tests of copying a topic to another cluster: each record once, even after interruptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def new() -> Iterator[str]:
 
 
 def fill(address: str, topic: str = "t", rounds: int = 1) -> None:
-    """Records in a topic of three partitions, some rounds of them."""
+    """Write the test records `rounds` times to a topic of three partitions, which is created if necessary."""
     with Admin(address) as admin:
         if topic not in admin.list_topics():
             admin.create_topic(topic, partitions=3, config={"retention.ms": "-1"})
@@ -57,7 +57,7 @@ def fill(address: str, topic: str = "t", rounds: int = 1) -> None:
 def contents(
     address: str, topic: str = "t", isolation: str = "read_committed"
 ) -> list[list[tuple[Any, ...]]]:
-    """What the partitions of a topic hold, each in its order."""
+    """Return the records of each partition in the order of their offsets."""
     found: dict[int, list[tuple[Any, ...]]] = {0: [], 1: [], 2: []}
     with Consumer(address, isolation_level=isolation) as consumer:
         consumer.assign([(topic, number) for number in found])
@@ -70,7 +70,7 @@ def contents(
 
 
 def copy(old: str, new: str, **options: Any) -> int:
-    """Copy to the end, and return how many records it were."""
+    """Copy the topic to its end, and return the number of copied records."""
     with TopicMirror("t", old, new, **options) as mirror:
         while not mirror.is_at_end:
             mirror.step()
@@ -280,7 +280,10 @@ def to_end(mirror: TopicMirror) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 9])
 def test_a_source_that_was_created_anew_ends_the_copy(old: str, new: str, rounds: int) -> None:
-    """Whether it is shorter than the copy or longer by now; while the copy runs, and when it starts again."""
+    """The new topic is shorter or longer than the copy.
+
+    Both a running copy and a restarted one end.
+    """
     fill(old, rounds=3)
     with TopicMirror("t", old, new) as mirror:
         to_end(mirror)
@@ -318,7 +321,7 @@ def test_a_target_that_was_created_anew_ends_the_copy(old: str, new: str) -> Non
 
 
 def test_a_target_that_was_deleted_is_filled_from_the_beginning(old: str, new: str) -> None:
-    """With the topic its positions are gone."""
+    """The copy's offsets are deleted with the topic."""
     fill(old, rounds=3)
     with TopicMirror("t", old, new) as mirror:
         to_end(mirror)

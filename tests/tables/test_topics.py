@@ -1,4 +1,4 @@
-"""Whole topics: what was written is what is read, between which bounds, in which columns."""
+"""Tests of writing and reading whole topics: records, offset and time bounds, and columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """(partition, key, value, headers, milliseconds), by partition and offset."""
+    """Return (partition, key, value, headers, timestamp in ms) of each row of a table."""
     return [
         (
             row["partition"],
@@ -100,7 +100,10 @@ def test_any_mix_reads_back_what_was_written(
     fetch_bytes: int,
     cut: tuple[int, int],
 ) -> None:
-    """Rows or columns in, any codec and batch size; everything, or a part of each partition, out."""
+    """Records are written as rows or columns, with any codec and batch size.
+
+    All of them are read, or a part of each partition.
+    """
     topic = new_topic(3)
     config = {"compression.type": codec, "batch.size": batch_size}
     if as_rows:
@@ -141,7 +144,7 @@ def test_any_mix_reads_back_what_was_written(
 
 
 def fill(servers: str, topic: str, count: int, partition: int = 0, **options: object) -> None:
-    """`count` records, half a second apart, with their numbers as values."""
+    """Write `count` records that are half a second apart, with their numbers as values."""
     table = pa.table(
         {
             "value": [b"%d" % n for n in range(count)],

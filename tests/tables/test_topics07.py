@@ -1,4 +1,4 @@
-"""Topics and directories of Kafka 0.7 as tables, through the same calls as everything else."""
+"""Tests of reading Kafka 0.7 topics and log directories as tables, with the calls for newer versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from penstock.v07.server import Broker07
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker07]:
-    """Three partitions with 40 messages each, some in wrappers, over several segments; another topic."""
+    """Start a 0.7 broker with 40 messages in each of three partitions, over several segments.
+
+    Some messages are compressed. A second topic has one message.
+    """
     directory = tmp_path_factory.mktemp("old") / "logs"
     with Broker07(directory, settings={"num.partitions": 3, "log.file.size": 500}) as running:
         with Driver07(running.host, running.port) as driver:
@@ -86,7 +89,7 @@ def test_a_directory_is_a_table_without_a_broker(broker: Broker07) -> None:
 
 
 def test_a_closed_segment_that_does_not_end_at_a_message_is_an_error(broker: Broker07) -> None:
-    """A flipped bit in a length must not end a segment early without a word."""
+    """A flipped bit in a message length would otherwise end a segment early and silently."""
     first, *_ = sorted((Path(broker.data_dir) / "t-1").glob("*.kafka"))
     whole = first.read_bytes()
     for damaged in (b"\x7f" + whole[1:], whole[:-1], whole + b"\0", whole[:-2] + b"\xff\xff\xff"):

@@ -1,4 +1,4 @@
-"""The calls for asyncio take what the blocking ones take, under the same names, types and defaults."""
+"""Tests that the asyncio calls have the parameters of the blocking ones: names, types and defaults."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ NOT_ASYNC = {
     "protocol": "Kafka 0.7 is read by blocking calls alone",
     "progress": "a bar would be drawn by a thread of its own beside the loop",
 }
-"""Parameters that only blocking calls have, and why."""
+"""A dict from each parameter that only blocking calls have to the reason."""
 
 ASYNC_DATA = " | AsyncIterable[Tabular]"
 
 
 def parameters_of(name: str) -> dict[str, tuple[object, str, object]]:
-    """What each parameter of a call is: its kind, its annotation and its default."""
+    """Return a dict from each parameter of a call to its kind, annotation and default."""
     found = inspect.signature(getattr(penstock, name)).parameters.values()
     return {each.name: (each.kind, str(each.annotation), each.default) for each in found}
 

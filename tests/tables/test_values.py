@@ -1,4 +1,4 @@
-"""Topics read with their values decoded: tables, scans, dead letters, arguments."""
+"""Tests of reading topics with decoded values: tables, scans, dead letters and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OTLP to and from points: what is written is read, and damaged bytes raise the errors there are."""
+"""Tests of encoding and decoding OTLP metrics; damaged bytes raise only documented errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 
 def metric(name: str, number: int, *fields: bytes) -> bytes:
-    """A MetricsData message with one metric: ``gauge`` (5), ``sum`` (7), ``histogram`` (9), ..."""
+    """Return an encoded MetricsData message with one metric; `number` is the field of its type.
+
+    The fields are ``gauge`` (5), ``sum`` (7), ``histogram`` (9), ...
+    """
     of_metric = length_field(1, name.encode()) + length_field(number, b"".join(fields))
     return length_field(1, length_field(2, length_field(2, of_metric)))
 

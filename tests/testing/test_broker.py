@@ -1,4 +1,4 @@
-"""What happens to a broker as a whole: pauses, kills, restarts, and time."""
+"""Tests of a test broker as a whole: pauses, kills, restarts, and control of its clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`KafkaCluster` takes what `KafkaBroker` takes: security, a release to behave as, faults, a still clock."""
+"""Tests that `KafkaCluster` accepts `KafkaBroker`'s arguments: security, release, faults, a stopped clock."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_transaction_times_out_when_the_clock_says_so() -> None:
 
 
 def stable(broker: KafkaBroker, topic: str) -> int:
-    """The last stable offset of the topic's partition."""
+    """Return the last stable offset of the topic's partition."""
     offset: int = broker._call(
         lambda server: server.node.cluster.topics[topic].partitions[0].last_stable_offset
     )

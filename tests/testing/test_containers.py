@@ -1,4 +1,4 @@
-"""Testcontainers' Kafka without Docker: its names and methods, its variables, and the option of pytest."""
+"""Tests of the Docker-free replacement for Testcontainers' Kafka: methods, variables, pytest option."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_value_that_does_not_fit_stops_the_start() -> None:
 def test_command_lines_of_kafkas_tools(
     command: str | list[str], expected: bytes, kafka: KafkaContainer
 ) -> None:
-    """One after the other: they are a session of someone at a container."""
+    """The commands run in this order, as in a user's session in a container."""
     assert kafka.exec(command) == (0, expected)
 
 
@@ -217,7 +217,7 @@ def test_a_broker_with_tls_is_where_its_certificate_says() -> None:
 
 
 class DockerException(Exception):
-    """What the package docker raises where there is no Docker."""
+    """A stand-in for the exception that the package docker raises without Docker."""
 
 
 def test_a_network_takes_no_docker() -> None:

@@ -1,4 +1,4 @@
-"""The fixtures, as a test suite elsewhere gets them: found by themselves, and free until they are used."""
+"""Tests of Penstock's pytest fixtures in another test suite: they are found, and cost nothing until used."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_unknown_names() -> None:
 
 
 def test_modules_are_imported_as_they_are_written() -> None:
-    """Else pytest parses them in the threads of brokers and clients, which fails on Python before 3.11.8."""
+    """Otherwise pytest would parse them in threads of brokers, which fails on Python before 3.11.8."""
     import penstock.broker.broker
     import penstock.client
 

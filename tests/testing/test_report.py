@@ -1,4 +1,4 @@
-"""The report of a failing test says what its brokers held, within limits and without secrets."""
+"""Tests of the report for a failing test: it shows the brokers' contents, limited and without secrets."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_lines_that_are_asked_for(kafka_broker, caplog, logger):
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What pytest prints of each failing test, by its name."""
+    """Run a test suite; return a dict from each failing test's name to what pytest prints about it."""
     directory = tmp_path_factory.mktemp("suite")
     (directory / "test_suite.py").write_text(SUITE)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The node has all that handlers use of it, by the same types. Checked, never run."""
+"""A type check that the broker's node has all attributes that request handlers use. Checked, never run."""
 
 from __future__ import annotations
 

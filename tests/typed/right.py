@@ -1,4 +1,4 @@
-"""Right uses of the public calls, which type checkers must accept. Checked, never run."""
+"""Correct uses of the public API, which type checkers must accept. Checked, never run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Wrong uses of the public calls, each of which type checkers must refuse. Checked, never run.
+"""Wrong uses of the public API, each of which type checkers must refuse. Checked, never run.
 
-An ignored error that is none is an error itself: of mypy by warn_unused_ignores, of pyright by
+An unnecessary ignore comment is an error itself: of mypy by warn_unused_ignores, of pyright by
 reportUnnecessaryTypeIgnoreComment.
 """
 

@@ -1,4 +1,4 @@
-"""A socket that speaks frames and nothing else: what the broker is given is what the test says."""
+"""A client for Kafka 0.7 tests that sends and receives frames without interpreting them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from penstock.v07.wire import Part, RequestType, WireRequest, encode_request
 
 
 class RawClient:
-    """One connection. `answer` is the next frame without its length, None once the broker hangs up."""
+    """One connection to a 0.7 broker.
+
+    `answer` returns the next frame without its length, or None once the broker has closed the connection.
+    """
 
     def __init__(self, broker: Broker07) -> None:
         self._socket = socket.create_connection((broker.host, broker.port), 10)
@@ -25,12 +28,12 @@ class RawClient:
         self._socket.sendall(data)
 
     def ask(self, kind: RequestType, *parts: Part) -> bytes | None:
-        """Send a request; its answer, or, where none comes, what `alive` says."""
+        """Send a request; return its response, or the result of `alive` if it has none."""
         self.send(encode_request(WireRequest(kind, parts)))
         return self.answer() if kind.is_answered else self.alive()
 
     def alive(self) -> bytes | None:
-        """b"" if the broker still answers, None if it has hung up."""
+        """Return b"" if the broker still answers, or None if it has closed the connection."""
         try:
             self.send(bytes.fromhex("00000004 0002 0000"))
             return b"" if self.answer() == b"\0\0" else None

@@ -1,4 +1,4 @@
-"""The log of Kafka 0.7: segments named by bytes, rolling, visibility, recovery, retention, OFFSETS."""
+"""Tests of the Kafka 0.7 log: segments with byte offsets, rolling, recovery, retention and OFFSETS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.v07.byte_log import HOUR_MS, ByteLog, ByteLogConfig, OffsetOutOfRa
 from penstock.v07.message_set import encode_set
 
 MESSAGE = encode_set([bytes(90)])
-"""100 bytes."""
+"""An encoded message set of 100 bytes with one message."""
 
 
 def opened(

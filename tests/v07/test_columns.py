@@ -1,4 +1,4 @@
-"""Bytes of Kafka 0.7 as columns: the same messages as one by one, compiled or not."""
+"""Tests that Kafka 0.7 messages decoded to columns, compiled or not, equal those decoded one by one."""
 
 from __future__ import annotations
 

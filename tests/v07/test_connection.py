@@ -1,4 +1,4 @@
-"""One connection to a 0.7 broker that is closed by another thread, at each point of a request."""
+"""Tests of closing a connection to a 0.7 broker from another thread, at each point of a request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from penstock.v07.wire import FetchPart, ProducePart
 PART = FetchPart("t", 0, 0, 100)
 PATIENCE_S = 20.0
 FAR_S = 600.0
-"""A socket timeout that no test can wait for."""
+"""A socket timeout in seconds that is too long for any test to wait for."""
 
 
 @contextlib.contextmanager
 def asked(connection: Connection07) -> Iterator[Callable[[], BaseException]]:
-    """Fetch on a thread; the result waits for its end and returns what it has raised."""
+    """Start a Fetch in a thread; yield a function that waits for the thread and returns its exception."""
     raised: list[BaseException] = []
 
     def fetch() -> None:
@@ -56,7 +56,7 @@ def test_a_thread_that_waits_for_an_answer_is_woken() -> None:
 
 
 def test_a_thread_that_connects_is_woken() -> None:
-    """A server that accepts nothing more: its queue is full, so that connecting takes until the timeout."""
+    """The server's queue is full, so that connecting would otherwise wait until the timeout."""
     with contextlib.ExitStack() as stack:
         full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
@@ -72,7 +72,7 @@ def test_a_thread_that_connects_is_woken() -> None:
 
 
 def test_the_socket_of_a_request_is_closed_by_its_own_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its number must not become free, and another socket's, while a thread is about to read from it."""
+    """Another socket could otherwise get the same descriptor before the thread reads from it."""
     at_read, go_on = threading.Event(), threading.Event()
     receive = Connection07._receive
     used: list[socket.socket] = []
@@ -98,7 +98,10 @@ def test_the_socket_of_a_request_is_closed_by_its_own_thread_alone(monkeypatch: 
 def test_a_request_that_ends_well_while_it_is_closed_leaves_no_socket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The answer was read before the end was asked for: the thread closes the socket when it lets go."""
+    """The thread has already read the response when the connection is closed.
+
+    It closes the socket when its request is done.
+    """
     exchange = Connection07._exchange
     connection = Connection07("127.0.0.1", 1)
     used: list[socket.socket | None] = []
@@ -131,7 +134,10 @@ def test_a_request_that_ends_well_while_it_is_closed_leaves_no_socket(
 
 
 def test_topics_that_are_produced_to_are_ascii() -> None:
-    """As the protocol says; 0.7.2 takes others, and its own clients miscount their bytes."""
+    """The protocol requires ASCII.
+
+    Release 0.7.2 accepts other topics, but its own clients miscount their bytes.
+    """
     connection = Connection07("127.0.0.1", 1)
     with pytest.raises(EncodeError, match="ASCII"):
         connection.produce([ProducePart("gr\u00fcn", 0, b"")])

@@ -1,4 +1,7 @@
-"""The driver of Kafka 0.7 against our broker: loops over segments, sizes, hang-ups, restarts."""
+"""Tests of the Kafka 0.7 client with Penstock's 0.7 broker: segments, sizes and closed connections.
+
+The broker is also restarted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Peers that send garbage, half of something, too much, or read nothing, while a good client works on."""
+"""Tests of a 0.7 broker with clients that send garbage, incomplete or large requests, or never read.
+
+Meanwhile a correct client keeps working.
+"""
 
 from __future__ import annotations
 

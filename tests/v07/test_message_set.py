@@ -1,4 +1,4 @@
-"""Message sets of Kafka 0.7: the examples of the field, partial tails, wrappers, resume offsets, garbage."""
+"""Tests of Kafka 0.7 message sets: real examples, partial or compressed messages, and garbage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system refuses any call to a log of 0.7: it is done later, and a start finds the log whole."""
+"""Tests of a 0.7 log when any system call fails: a retry succeeds, and a restart finds the log complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(directory: Path) -> ByteLog:
 
 
 def live(directory: Path, refusals: Refusals) -> int:
-    """Append, roll and remove; what is refused is asked for once more. Return how often it was."""
+    """Append, roll and remove segments, each once more after an error; return the number of errors."""
     failures = 0
 
     def do(what: Callable[[], object]) -> None:
@@ -67,7 +67,10 @@ def test_what_was_refused_is_done_later(
 
 
 def test_a_log_grows_on_where_a_roll_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another limit of a segment after that: the start finds one behind the other."""
+    """The segment size limit then changes.
+
+    A restart still finds segments that follow each other without gaps.
+    """
     log = opened(tmp_path)
     log.append(MESSAGES, 1, now_ms=NOW_MS)
     log.append(MESSAGES, 1, now_ms=NOW_MS)

@@ -1,4 +1,4 @@
-"""The broker of Kafka 0.7 at its socket: every edge that was seen on release 0.7.2, row by row."""
+"""Tests of the Kafka 0.7 broker over sockets, with all edge cases that were observed in release 0.7.2."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
 def test_what_has_arrived_is_kept_when_the_broker_closes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is acknowledged, so a producer that has left cannot know better."""
+    """Kafka 0.7 has no acknowledgements, so a producer could not notice a loss."""
     monkeypatch.setattr(server, "DRAIN_S", 120.0)  # a busy machine needs longer for 3 MB than a second
     data = encode_set([b"x" * 900] * 1_000)
     for number in range(10):

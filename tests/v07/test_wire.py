@@ -1,4 +1,4 @@
-"""Requests and responses of Kafka 0.7, byte by byte: the examples of the field, whole, cut and padded."""
+"""Tests of Kafka 0.7 requests and responses, byte by byte: real examples, complete, cut off and padded."""
 
 from __future__ import annotations
 

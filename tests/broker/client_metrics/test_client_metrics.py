@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions and PushTelemetry by the rules of Apache Kafka's ClientMetricsManager."""
+"""Tests of GetTelemetrySubscriptions and PushTelemetry by the rules of Kafka's ClientMetricsManager."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORDS = "org.apache.kafka.producer.record.send.total"
 
 
 class Bench:
-    """A broker that takes metrics, one connection to it, and a client at its other end."""
+    """A broker that accepts client metrics, with one client connection, for the tests of this module."""
 
     def __init__(self, **settings: object) -> None:
         self.clock = ManualClock(NOW_MS)

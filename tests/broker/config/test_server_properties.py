@@ -1,4 +1,4 @@
-"""`server.properties` of distributions of Kafka, and listeners in every spelling."""
+"""Tests of `server.properties` files from Kafka's distributions, and of every way to write listeners."""
 
 from __future__ import annotations
 
@@ -117,7 +117,10 @@ def test_protection_that_is_not_there_is_refused(tmp_path: Path, line: str) -> N
     ],
 )
 def test_what_weakens_nothing_is_without_effect(tmp_path: Path, line: str) -> None:
-    """Whose code encrypts, and how a broker logs in elsewhere, is nothing that protects this one."""
+    """These settings choose a provider of cryptography, or concern connections to other brokers.
+
+    The broker ignores them and logs that they have no effect; ignoring them does not make it less secure.
+    """
     _, remarks = read(tmp_path, line)
     assert remarks == [f"without effect in a single process: {line.partition('=')[0]}"]
 
@@ -192,7 +195,7 @@ def test_every_name_of_kafkas_is_known(tmp_path: Path, name: str) -> None:
 
 
 def test_the_newest_and_the_oldest_are_among_them() -> None:
-    """Names that Apache Kafka does not list, and those of releases that have been forgotten."""
+    """The known settings include keys that Apache Kafka no longer lists, and keys of very old releases."""
     assert {"group.coordinator.background.threads", "log.initial.task.delay.ms", "metric.reporters"} <= {
         *known_settings()
     }

@@ -1,4 +1,4 @@
-"""Settings: names, types, bounds, where values come from."""
+"""Tests of settings: their names, types and bounds, and which of several sources of a value wins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def test_a_broker_without_settings_gives_topics_kafkas_defaults(key: ConfigKey) 
     [("num.partition", "num.partitions"), ("log.retention.hour", "log.retention.hours")],
 )
 def test_an_unknown_keyword_is_refused_with_the_nearest(name: str, suggestion: str) -> None:
-    """As a misspelt argument of any function. Under their dotted names Kafka ignores such, with a warning."""
+    """A keyword argument that is no setting raises ConfigError, which suggests the nearest name.
+
+    The same unknown key in Kafka's dotted form is accepted and listed as `unheeded`, as Kafka only warns.
+    """
     with pytest.raises(ConfigError, match=f"Unknown configuration {name}; did you mean {suggestion}"):
         settings_texts({}, {name.replace(".", "_"): 1})
     assert settings_texts({name: 1}, {}) == {name: "1"}
@@ -53,7 +56,10 @@ def test_an_unknown_setting_of_a_topic_is_refused_in_kafkas_words() -> None:
 
 
 def test_an_unknown_name_of_ours_is_refused() -> None:
-    """No file for Apache Kafka has such: what is misspelt was meant for this broker, a limit perhaps."""
+    """An unknown key that begins with `penstock.` raises an error: it must be a misspelt setting.
+
+    No configuration file for Apache Kafka has keys with this prefix.
+    """
     with pytest.raises(ConfigError, match=r"penstock\.metrics\.prt; did you mean penstock\.metrics\.port"):
         BrokerConfig({"penstock.metrics.prt": "9"})
 

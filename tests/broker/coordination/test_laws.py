@@ -1,4 +1,4 @@
-"""Laws of coordinators: none keeps its state otherwise than by `penstock.broker.coordination`."""
+"""Tests of the source code: every coordinator stores its state with `penstock.broker.coordination` only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTRACT = "A coordinator stores, loads and unloads by broker.coordination, and 
 
 
 def makers(name: str) -> set[Path]:
-    """Return the modules of the broker that call a class of this name."""
+    """Return the paths of the broker's modules that call a class or function of this name."""
     return {
         path
         for path in BROKER.rglob("*.py")
@@ -37,7 +37,10 @@ def test_who_has_a_topic_of_state_reads_it_by_leader_epochs() -> None:
 
 
 def test_every_coordinator_is_under_the_contract() -> None:
-    """A new coordinator has to be named in it, so that it cannot append to a log by itself."""
+    """The import contract in `pyproject.toml` lists every package that makes a `StateTopic`.
+
+    A package in this list may not import `penstock.log`, so that it cannot append to a log by itself.
+    """
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

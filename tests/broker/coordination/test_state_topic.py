@@ -1,4 +1,7 @@
-"""A topic of state: it is made when needed, read once for each leader, and let go of with the leader."""
+"""Tests of `StateTopic`: an internal topic in which a coordinator stores its state.
+
+The topic is created when needed, read once for each new leader, and released with the leadership.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ KEY = "a key"
 
 
 class Bench:
-    """One topic of state of a broker, and what is read of its partitions: keys and values."""
+    """A broker with one `StateTopic`, for tests; it collects the keys and values that are read."""
 
     def __init__(self, layout: Any = OFFSETS, *, is_of_one_epoch: bool = False) -> None:
         self.node = make_node()

@@ -1,4 +1,7 @@
-"""Every API that is offered can be made to fail, in every version, in the shape it gives to errors."""
+"""Tests that an injected fault can make every offered API fail, in every version.
+
+The response has the error code in the field where the API has it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ CODE = 41
 
 
 def codes_in(value: Any) -> list[int]:
-    """Every error code in an answer."""
+    """Return every error code in a response, from structs and lists at any depth."""
     if isinstance(value, list):
         return [code for each in value for code in codes_in(each)]
     if not isinstance(value, Struct):

@@ -1,4 +1,4 @@
-"""Faults on demand, as a client sees them on the wire."""
+"""Tests of faults that are injected on demand, as a client observes them on the wire."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def fetch_of(topic: str, index: int, offset: int = 0, max_wait_ms: int = 0) -> F
 
 
 def test_a_plain_broker_has_faults_once_they_are_asked_for() -> None:
-    """The connection is older than the faults, and the broker stands still when they are set."""
+    """A fault that is set later also applies to a connection that was open before.
+
+    The broker is paused while the fault is set.
+    """
     with Broker() as broker:
         broker.create_topic("t")
         with WireClient(broker.port) as client:
@@ -311,7 +314,10 @@ def base_offset(answer: Any) -> int:
 def test_the_next_request_overtakes(
     broker: KafkaBroker, client: WireClient, applied: bool, offsets: list[int]
 ) -> None:
-    """Carried out in the other order, or only answered so."""
+    """The second request is answered before the first.
+
+    With `applied` the broker also executes the two in that order; otherwise only the answers are exchanged.
+    """
     broker.faults.reorder("Produce", times=1, applied=applied, seconds=5)
     data = [client.bytes_of(produce_to(("t", 0)), 9) for _ in range(3)]
     client.socket.sendall(b"".join(data))

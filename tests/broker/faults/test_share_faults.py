@@ -1,4 +1,4 @@
-"""What tests have happen to share groups: locks and sessions end, answers are lost, coordinators move."""
+"""Tests of faults for share groups: locks expire, sessions end, answers are lost, coordinators move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLACES = pytest.mark.parametrize(
 
 
 def prepared(served: Any, count: int = 3) -> str:
-    """Make a topic with records, which group g begins at its first; return where it is served."""
+    """Make a topic with records, which group ``g`` reads from the start; return the bootstrap servers."""
     servers = served.bootstrap_servers
     served.create_topic("t", partitions=1)
     with Admin(servers) as admin, Producer(servers) as producer:
@@ -42,7 +42,7 @@ def member(servers: str) -> ShareConsumer:
 
 
 def polled(consumer: ShareConsumer) -> list[Any]:
-    """Poll until something comes."""
+    """Poll a share consumer until it returns records, and return them."""
     deadline = time.monotonic() + 120
     while not (records := consumer.poll(200)):
         assert time.monotonic() < deadline, "nothing comes"

@@ -1,4 +1,4 @@
-"""A broker's groups without sockets: requests that may wait, and a clock that moves when told to."""
+"""A test broker without sockets for classic groups: requests may wait, and the test moves the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.protocol.message import Message
 
 
 class Asked:
-    """A request and, as soon as there is one, its response."""
+    """A request that a test has sent, with its response once there is one."""
 
     def __init__(self) -> None:
         self.response: Any = None
@@ -37,7 +37,10 @@ class Asked:
 
 
 class Bench:
-    """One broker. `store` and `clock` outlive it, so that another can be started on them."""
+    """A test broker for requests about classic groups.
+
+    `store` and `clock` outlive it, so that another `Bench` can start on them after a restart.
+    """
 
     def __init__(
         self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
@@ -50,11 +53,11 @@ class Bench:
             make_topic(self.node, "t", partitions=3)
 
     def again(self) -> Bench:
-        """The broker after a restart: whatever was not stored is gone."""
+        """Return a broker restarted on the same store and clock; what was not stored is lost."""
         return Bench(self.store, self.clock, **self.settings)
 
     def ask(self, request: Message, version: int | None = None, client: str = "bench") -> Asked:
-        """Ask something in a version, by default the newest; let everybody who can go on do so."""
+        """Send a request in a version, by default the newest; then complete waiting requests."""
         assert request.API_KEY is not None
         if version is None:
             version = API_TABLE[request.API_KEY].versions[1]
@@ -81,7 +84,7 @@ class Bench:
                 resume()
 
     def wait(self, ms: int) -> None:
-        """Let time pass, in steps, as a loop would."""
+        """Move the clock in steps from deadline to deadline, as an event loop would."""
         end = self.clock.now_ms() + ms
         while self.clock.now_ms() < end:
             deadline = self.node.purgatory.next_deadline()
@@ -95,13 +98,16 @@ class Bench:
     # --- what members do ---------------------------------------------------------------------------------
 
     def join(self, member_id: str = "", version: int = 3, **fields: Any) -> Asked:
-        """JoinGroup; below version 4 whoever has no id is let in at once."""
+        """Send a JoinGroup request, by default in version 3.
+
+        Below version 4 a member without an id joins at once.
+        """
         return self.ask(join_request(member_id, **fields), version)
 
     def sync(
         self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any
     ) -> Asked:
-        """Version 5 where the fields name the protocol, as it must; 4 otherwise."""
+        """Send a SyncGroup request: version 5 if the fields name the protocol, which it requires, else 4."""
         version = 5 if fields.keys() & {"protocol_type", "protocol_name"} else 4
         return self.ask(sync_request(member_id, generation, assignments, **fields), version)
 
@@ -115,7 +121,7 @@ class Bench:
     def commit(
         self, offset: int, member_id: str = "", generation: int = -1, index: int = 0, **fields: Any
     ) -> int:
-        """Commit an offset of a partition of t; return the error of the partition."""
+        """Commit an offset of a partition of topic ``t``; return the partition's error code."""
         request = commit_request({("t", index): offset}, member_id, generation, **fields)
         response = self.ask(request, 9).response
         return int(response.topics[0].partitions[0].error_code)
@@ -131,7 +137,7 @@ class Bench:
     # --- groups that are already somewhere ----------------------------------------------------------------
 
     def pair(self) -> tuple[str, str]:
-        """Two members of a group that is Stable in generation 2; the first leads. Return their ids."""
+        """Bring two members into a Stable group in generation 2; return the ids of leader and follower."""
         first = self.join().response
         second = self.join()
         first_again = self.join(first.member_id)

@@ -1,4 +1,4 @@
-"""Members of consumer groups (KIP-848) at a broker without sockets, with a clock that moves when told to."""
+"""A test broker without sockets for members of consumer groups (KIP-848); the test moves the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ REBALANCE_MS = 30_000
 
 
 class ConsumerBench:
-    """One broker with a topic ``t`` of 4 partitions. `store` and `clock` outlive it."""
+    """A test broker with a topic ``t`` of 4 partitions, for requests of KIP-848 members.
+
+    `store` and `clock` outlive it, so that another can start on them after a restart.
+    """
 
     def __init__(
         self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
@@ -35,11 +38,11 @@ class ConsumerBench:
             make_topic(self.node, "t", partitions=4)
 
     def restarted(self) -> ConsumerBench:
-        """Another broker on the same store."""
+        """Return another broker that starts on the same store and clock."""
         return ConsumerBench(self.store, self.clock, **self.settings)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and fire what is due."""
+        """Move the clock, and fire the group timers that are due."""
         self.clock.advance(round(seconds * 1000))
         self.node.groups.settle(self.clock.monotonic())
 
@@ -48,7 +51,10 @@ class ConsumerBench:
         return topic_id
 
     def beat(self, member: str, epoch: int, group: str = "g", version: int = 1, **fields: Any) -> Any:
-        """Send a heartbeat. `owned` are numbers of partitions of ``t``, or a mapping by topic."""
+        """Send a ConsumerGroupHeartbeat and return the response.
+
+        `owned` lists partition numbers of ``t``, or is a dict from topic name to partition numbers.
+        """
         if "owned" in fields:
             owned = fields.pop("owned")
             if isinstance(owned, list):
@@ -73,7 +79,7 @@ class ConsumerBench:
         return self.beat(member, 0, group, version, **fields)
 
     def assigned(self, response: Any) -> dict[str, list[int]] | None:
-        """The partitions in an answer by topic; None where it has no assignment."""
+        """Return the assignment in a response, as a dict from topic to partitions; None without one."""
         if response.assignment is None:
             return None
         names = {topic.id: name for name, topic in self.node.cluster.topics.items()}
@@ -93,7 +99,7 @@ class ConsumerBench:
         version: int = 9,
         instance: str | None = None,
     ) -> list[int]:
-        """Commit offset 5 of partitions of ``t``; return their errors."""
+        """Commit offset 5 for partitions of ``t``; return the error code of each partition."""
         request = OffsetCommitRequest(
             group_id=group,
             member_id=member,

@@ -1,10 +1,12 @@
-"""A coordinator of consumer groups and its members under one seed: messages are lost, members die, leave,
-come back and change their subscriptions, topics grow and go, the coordinator restarts, its disk refuses.
+"""A simulation of a coordinator of consumer groups and its members, driven by one seed.
 
-`ConsumerWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
-the seed. What must hold at any time: no partition has two owners, neither at the coordinator nor among its
-members; a member owns nothing that the coordinator does not know of; epochs only grow. What must hold once it
-has been quiet: the group is stable, and everything that is subscribed to is assigned.
+Messages are lost; members die, leave, come back and change their subscriptions; topics grow and are deleted;
+the coordinator restarts; writes to its disk fail.
+
+`ConsumerWorld(seed).run()` raises AssertionError, with the seed, if an invariant is broken. At any time: no
+partition has two owners, neither in the coordinator's state nor among the members; a member owns only
+partitions that the coordinator has recorded for it; epochs only grow. After a quiet period: the group is
+stable, and every subscribed partition is assigned.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ RECORDS = LateRecords(ConsumerGroupKey, lambda: records)
 
 
 class Topic:
-    """A topic with so many partitions."""
+    """A topic in the simulated metadata, with an id and a number of partitions."""
 
     def __init__(self, topic_id: bytes, count: int) -> None:
         self.id = topic_id
@@ -43,7 +45,7 @@ class Topic:
 
 
 class Topics:
-    """The metadata."""
+    """The simulated cluster metadata that the coordinator reads: topics by name, and a version."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
@@ -51,7 +53,10 @@ class Topics:
 
 
 class Client:
-    """A consumer: what it thinks its epoch is and what it owns, and one request at work at a time."""
+    """A simulated consumer: the epoch and the partitions it has from its last answer.
+
+    It has at most one request in flight.
+    """
 
     def __init__(self, world: ConsumerWorld, name: str, instance: str | None) -> None:
         self.world = world
@@ -64,13 +69,13 @@ class Client:
         self.regex: str | None = None
         self.is_alive = True
         self.is_full = True
-        """Whether the next request has everything: it joins, or an answer was lost."""
+        """True if the next heartbeat has all fields: the member joins, or an answer was lost."""
         self.tells = False
-        """Whether the next request says what it owns, because that has changed."""
+        """True if the next heartbeat lists the owned partitions, because they have changed."""
         self.choose()
 
     def choose(self) -> None:
-        """Subscribe to something else."""
+        """Change the subscription to random topics and a random regular expression."""
         dice = self.world.dice
         self.topics = tuple(sorted(dice.sample(["a", "b", "c"], dice.randrange(1, 4))))
         self.regex = dice.choice(["", "", "[ab]", ".*", "x.*"])
@@ -96,7 +101,10 @@ class Client:
         )
 
     def answered(self, answer: HeartbeatResult) -> None:
-        """Take an answer: give up what is not assigned any more, then take what is new, and say so."""
+        """Adopt the epoch and assignment of a response.
+
+        The next heartbeat lists a changed assignment.
+        """
         self.is_full = False
         self.tells = False
         self.epoch = answer.epoch
@@ -105,14 +113,14 @@ class Client:
             self.tells = True
 
     def fenced(self) -> None:
-        """Lose everything, and join again."""
+        """Drop all partitions, so that the next heartbeat joins the group again."""
         self.owned = frozenset()
         self.epoch = 0
         self.is_full = True
 
 
 class ConsumerWorld:
-    """One life of a group."""
+    """One simulated run of a consumer group, from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -131,7 +139,7 @@ class ConsumerWorld:
     # --- the broker --------------------------------------------------------------------------------------
 
     def restart(self) -> None:
-        """Start the coordinator with what is stored: the last record of each key."""
+        """Start a new coordinator from the stored log: the last record of each key counts."""
         self.timers = Timers()
         self.coordinator = ConsumerCoordinator(
             lambda group_id: SETTINGS, self.view, self.timers, compile_regex
@@ -166,7 +174,7 @@ class ConsumerWorld:
         return round(self.now * 1000)
 
     def ask(self, beat: Heartbeat) -> HeartbeatResult | int:
-        """Have the coordinator answer; return the answer or the error code."""
+        """Let the coordinator handle a heartbeat; return the result or the error code."""
         self.settle()
         try:
             plan = self.coordinator.heartbeat(GROUP, beat, self.now_ms)
@@ -183,10 +191,10 @@ class ConsumerWorld:
     # --- what happens ------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Live one life.
+        """Run the simulation to its end.
 
         Raises:
-            AssertionError: a law is broken. The message names the seed.
+            AssertionError: an invariant is broken. The message names the seed.
         """
         try:
             for _ in range(STEPS):
@@ -216,7 +224,7 @@ class ConsumerWorld:
                 self.clients.append(Client(self, f"m-{self.count}", instance))
 
     def depart(self) -> None:
-        """A client leaves, or dies without a word."""
+        """Let a client leave the group, or die without a leave request."""
         if self.living():
             client = self.dice.choice(self.living())
             client.is_alive = False
@@ -225,7 +233,7 @@ class ConsumerWorld:
                 self.ask(Heartbeat(client.id, -1, client.instance))
 
     def bounce(self) -> None:
-        """A static member goes, and comes back under another id."""
+        """Let a static member leave temporarily, and return with a new member id."""
         static = [client for client in self.living() if client.instance is not None]
         if static:
             client = self.dice.choice(static)
@@ -254,7 +262,7 @@ class ConsumerWorld:
         self.disk_refuses = not self.disk_refuses and self.dice.random() < 0.5
 
     def beat(self) -> None:
-        """A client sends its next heartbeat; the request or the answer may be lost."""
+        """Let a random client send its next heartbeat; the request or the response may be lost."""
         if not self.living():
             return
         client = self.dice.choice(self.living())
@@ -282,7 +290,7 @@ class ConsumerWorld:
         self.check()
 
     def calm_down(self) -> None:
-        """Let every session and every rebalance end, without faults; then the group has to be stable."""
+        """Let all sessions and rebalances end, without faults; then check that the group is stable."""
         self.disk_refuses = False
         for _ in range(40):
             self.now += HEARTBEAT_S

@@ -1,4 +1,4 @@
-"""Members of both protocols at a broker without sockets, with a clock that moves when told to."""
+"""A test broker without sockets for groups with classic members and KIP-848 members together."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from penstock.protocol.error_codes import ErrorCode as E
 
 
 def tops(*indexes: int) -> list[TopicPartition]:
-    """Partitions of ``t``."""
+    """Return `TopicPartition` objects of topic ``t`` with these partition numbers."""
     return [TopicPartition("t", index) for index in indexes]
 
 
 class MixedBench(Bench):
-    """One broker with a topic ``t`` of 4 partitions; `new` has the calls of members of KIP-848."""
+    """A test broker with a topic ``t`` of 4 partitions, for groups of members of both protocols.
+
+    Its own methods send classic requests; its attribute `new` has the methods for KIP-848 members.
+    """
 
     def __init__(
         self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
@@ -45,7 +48,7 @@ class MixedBench(Bench):
         return MixedBench(self.store, self.clock, **self.settings)
 
     def classic_group(self, *names: str, **fields: Any) -> list[ClassicMember]:
-        """Classic members who share ``t`` in blocks, in a stable group; the first leads."""
+        """Form a stable classic group whose members own equal blocks of ``t``; the first one leads."""
         members = [ClassicMember(self, name, **fields) for name in names]
         for number, newest in enumerate(members):
             present = members[: number + 1]
@@ -66,7 +69,10 @@ class MixedBench(Bench):
 
 
 class ClassicMember:
-    """A classic consumer: what it has been told, and what it owns. Cooperative ones keep what they own."""
+    """A classic consumer of the test broker, with its member id, epoch and owned partitions.
+
+    A cooperative member keeps its partitions while it rejoins.
+    """
 
     def __init__(
         self, bench: MixedBench, name: str, instance: str | None = None, *, is_cooperative: bool = True
@@ -94,7 +100,7 @@ class ClassicMember:
         self.id, self.epoch = self.asked.response.member_id, self.asked.response.generation_id
 
     def join(self, version: int = 3) -> int:
-        """Join a consumer group, which answers at once; return the error."""
+        """Join a group of type consumer, which answers at once; return the error code."""
         self.asked = self.send_join(version)
         response = self.asked.response
         assert response is not None, "a consumer group does not wait for others"
@@ -109,7 +115,7 @@ class ClassicMember:
         self.owned = sorted(place.partition for place in decode_assignment(assignment))
 
     def sync(self) -> int:
-        """SyncGroup; take the assignment, and return the error."""
+        """Send SyncGroup, adopt the assignment, and return the error code."""
         fields = {"protocol_type": "consumer", "protocol_name": self.protocols[0]}
         request = sync_request(self.id, self.epoch, group_instance_id=self.instance, **fields)
         response = self.bench.ask(request, 5).response
@@ -122,7 +128,7 @@ class ClassicMember:
         return self.bench.ask(request).code
 
     def rejoin(self) -> int:
-        """Join again and ask for the assignment; return the error."""
+        """Send JoinGroup, then SyncGroup if that succeeds; return the error code."""
         return self.join() or self.sync()
 
     def leave(self) -> int:

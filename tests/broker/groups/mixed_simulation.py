@@ -1,12 +1,15 @@
-"""A group whose members change between the two protocols, under one seed: members of both join, leave, die,
-stall and lose answers, the coordinator restarts, its disk refuses, topics grow.
+"""A simulation, from one seed, of a group whose members change between the classic protocol and KIP-848.
 
-`MixedWorld(seed).run()` raises AssertionError where something that must not happen has happened, and has the
-seed in its message. What must hold at any time: no partition has two owners, neither at the coordinator nor
-among the members that it counts; epochs and generations only grow. What must hold once it has been quiet:
-every member is in, and everything is assigned to one of them.
+Members of both protocols join, leave, die, stall and lose answers; the coordinator restarts, writes to its
+disk fail, topics grow.
 
-The broker is asked through its handlers. Leaders of classic groups assign by the client's assignors.
+`MixedWorld(seed).run()` raises AssertionError, with the seed, if an invariant is broken. At any time: no
+partition has two owners, neither in the coordinator's state nor among the members that it lists; epochs and
+generations only grow. After a quiet period: every member is in the group, and every partition is assigned to
+one member.
+
+The simulation calls the broker's request handlers. Leaders of classic groups assign with the client's
+assignors.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ RETRIED = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, E.UNRELEASED_INSTANCE
 
 
 class Member:
-    """What both kinds have: a name, an instance id, and what the member believes that it owns."""
+    """The common part of classic and KIP-848 members: name, instance id and owned partitions."""
 
     is_classic = False
 
@@ -63,7 +66,7 @@ class Member:
 
 
 class NewMember(Member):
-    """A consumer of KIP-848."""
+    """A simulated member of the KIP-848 protocol."""
 
     def __init__(self, world: MixedWorld, name: str, instance: str | None) -> None:
         super().__init__(world, name, instance)
@@ -105,7 +108,7 @@ class NewMember(Member):
 
 
 class OldMember(Member):
-    """A classic consumer; all of one life are eager, or all are cooperative."""
+    """A simulated classic member. In one run all classic members are eager, or all are cooperative."""
 
     is_classic = True
 
@@ -186,7 +189,10 @@ class OldMember(Member):
             self.must_join = True
 
     def _is_refused(self, code: int) -> bool:
-        """Take an error after which the member is out, or asks again; return whether it was one."""
+        """React to an error code: end, reset the membership, or join again.
+
+        Returns True if the code was an error.
+        """
         if code == E.FENCED_INSTANCE_ID:
             self.die()
         elif code in (E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION):
@@ -205,7 +211,7 @@ class OldMember(Member):
 
 
 class MixedWorld:
-    """One life of a group."""
+    """One simulated run of a group with members of both protocols, from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -222,10 +228,10 @@ class MixedWorld:
         self.kinds_seen: list[str] = []
 
     def run(self) -> None:
-        """Live one life.
+        """Run the simulation to its end.
 
         Raises:
-            AssertionError: a law is broken. The message names the seed.
+            AssertionError: an invariant is broken. The message names the seed.
         """
         try:
             for _ in range(STEPS):
@@ -262,7 +268,7 @@ class MixedWorld:
         self.members.append(kind(self, f"m-{self.number}", instance))
 
     def depart(self) -> None:
-        """A member leaves, or dies without a word."""
+        """Let a member leave the group, or die without a leave request."""
         if self.living():
             member = self.dice.choice(self.living())
             if self.dice.random() < 0.6:
@@ -271,7 +277,7 @@ class MixedWorld:
                 member.die()
 
     def roll(self) -> None:
-        """A member restarts by the other protocol; a static one does not leave."""
+        """Restart a member with the other group protocol; a static member does not leave the group for it."""
         if not self.living():
             return
         member = self.dice.choice(self.living())
@@ -284,7 +290,7 @@ class MixedWorld:
         self.arrive(NewMember if member.is_classic else OldMember, member.instance)
 
     def restart(self) -> None:
-        """Another coordinator takes over with what is stored; requests that wait are never answered."""
+        """Start another coordinator from the stored state; waiting requests get no answer."""
         self.bench = self.bench.again()
         self.turn_disk(refuses=False)
         if self.has_refused:
@@ -307,14 +313,14 @@ class MixedWorld:
             vars(topic).pop("append", None)
 
     def grow(self) -> None:
-        """The topic gets a partition more."""
+        """Add one partition to the topic, unless it has 7 partitions."""
         if self.count < 7:
             self.count += 1
             grown = CreatePartitionsTopic(name="t", count=self.count, assignments=None)
             self.bench.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=1000))
 
     def calm_down(self) -> None:
-        """Let every session and every rebalance end, without faults; then the group has to be stable."""
+        """Let all sessions and rebalances end, without faults; then check that the group is stable."""
         self.turn_disk(refuses=False)
         for _ in range(60):
             self.bench.wait(3000)

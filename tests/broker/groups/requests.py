@@ -1,4 +1,4 @@
-"""Requests of group members, and one request for each API about groups that fits every version."""
+"""Functions that build requests of group members, and one request per group API that fits every version."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REBALANCE_MS = 30_000
 
 
 def subscription(*topics: str) -> bytes:
-    """The metadata of a consumer, version 0 of its protocol."""
+    """Return a consumer's subscription to topics, encoded in version 0 of the consumer protocol."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     return bytes(2) + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
 
@@ -107,7 +107,10 @@ def heartbeat_request(member_id: str, generation: int, group: str = "g", **field
 
 
 def leave_request(*members: str | tuple[str, str], group: str = "g") -> LeaveGroupRequest:
-    """For version 3 and later. A pair is an id and an instance id."""
+    """Return a LeaveGroup request for version 3 and later.
+
+    A member is given as its id, or as a pair of member id and group instance id.
+    """
     identities = [(one, None) if isinstance(one, str) else one for one in members]
     return LeaveGroupRequest(
         group_id=group,
@@ -145,7 +148,7 @@ def commit_request(
 
 
 def fetch_request(topics: dict[str, list[int]] | None, group: str = "g") -> OffsetFetchRequest:
-    """For versions up to 7."""
+    """Return an OffsetFetch request for versions up to 7, which have one group."""
     asked = topics and [
         OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()
     ]
@@ -153,7 +156,7 @@ def fetch_request(topics: dict[str, list[int]] | None, group: str = "g") -> Offs
 
 
 def fetch_groups_request(*groups: str, topics: dict[str, list[int]] | None = None) -> OffsetFetchRequest:
-    """For versions 8 and 9."""
+    """Return an OffsetFetch request for versions 8 and 9, which have several groups."""
     asked = topics and [
         OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
     ]
@@ -194,7 +197,7 @@ def _leave(node: Node, version: int) -> Message:
 
 
 def _of_states(node: Node, key: ApiKey) -> Message:
-    """A request to the share coordinator about one share partition."""
+    """Return a request to the share coordinator about partition 0 of topic ``t`` in group ``g``."""
     request_class = API_TABLE[key].request
     structs = [each for each in classes_of(request_class).values() if isinstance(each, type)]
     topic, partition = (
@@ -322,4 +325,7 @@ GROUP_CODES: dict[ApiKey, Callable[[int], set[int]]] = {
     ApiKey.DELETE_SHARE_GROUP_STATE: lambda version: {16},
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda version: {16},
 }
-"""The errors that these requests run into at a broker which has never seen a group, by version."""
+"""The error codes that these requests get from a broker without groups.
+
+A dict from API to a function, which returns the codes for a version.
+"""

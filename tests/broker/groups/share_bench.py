@@ -1,4 +1,4 @@
-"""Members of share groups (KIP-932) at a broker without sockets, with a clock that moves when told to."""
+"""A test broker without sockets for members of share groups (KIP-932); the test moves the clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ NAMES = {
 
 
 class ShareBench:
-    """One broker with a topic ``t`` of 4 partitions. `store` and `clock` outlive it."""
+    """A test broker with a topic ``t`` of 4 partitions, for requests about share groups.
+
+    `store` and `clock` outlive it, so that another can start on them after a restart.
+    """
 
     def __init__(
         self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
@@ -43,11 +46,11 @@ class ShareBench:
             make_topic(self.node, "t", partitions=4)
 
     def restarted(self) -> ShareBench:
-        """Another broker on the same store."""
+        """Return another broker that starts on the same store and clock."""
         return ShareBench(self.store, self.clock, **self.settings)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and fire what is due."""
+        """Move the clock, and fire the group timers that are due."""
         self.clock.advance(round(seconds * 1000))
         self.node.groups.settle(self.clock.monotonic())
 
@@ -58,7 +61,10 @@ class ShareBench:
     def beat(
         self, member: str, epoch: int, *topics: str, group: str = "g", rack_id: str | None = None
     ) -> Any:
-        """Send a heartbeat; without topics it does not say which."""
+        """Send a ShareGroupHeartbeat and return the response.
+
+        Without topics the request leaves the subscription as it is.
+        """
         request = ShareGroupHeartbeatRequest(
             group_id=group,
             member_id=member,
@@ -72,7 +78,10 @@ class ShareBench:
         return self.beat(member, 0, *(topics or ("t",)), group=group)
 
     def settled(self, *members: str, group: str = "g") -> dict[str, dict[str, list[int]]]:
-        """Join members, and have them beat until they have what they get; return that by member."""
+        """Join members and send heartbeats until their assignments are stable.
+
+        Returns a dict from member to assignment.
+        """
         epochs = {member: self.join(member, group=group).member_epoch for member in members}
         for _ in range(3):
             self.wait(1.1)
@@ -81,7 +90,7 @@ class ShareBench:
         return self.assigned(group)
 
     def assigned(self, group: str = "g") -> dict[str, dict[str, list[int]]]:
-        """What each member has, by topic."""
+        """Return the assignment of each member, as a dict from topic to partitions."""
         return {
             member.member_id: {
                 topic.topic_name: sorted(topic.partitions) for topic in member.assignment.topic_partitions
@@ -93,7 +102,7 @@ class ShareBench:
         return ask(self.node, ShareGroupDescribeRequest(group_ids=[group]), 1).groups[0]
 
     def delete_group(self, group: str = "g") -> int | None:
-        """Delete a group; return the error code, or None while the share coordinator has not answered."""
+        """Delete a group; return the error code, or None if the share coordinator has not answered yet."""
         response = ask(self.node, DeleteGroupsRequest(groups_names=[group]), 2)
         if isinstance(response, Wait):
             return None
@@ -103,7 +112,7 @@ class ShareBench:
     def offsets(
         self, group: str = "g", topics: dict[str, list[int]] | None = None
     ) -> dict[str, dict[int, tuple[int, int]]]:
-        """The start offset and the lag of each partition, by topic."""
+        """Return the start offset and the lag of each partition, in a dict for each topic."""
         named = topics and [
             describe.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=partitions)
             for name, partitions in topics.items()
@@ -119,7 +128,7 @@ class ShareBench:
         }
 
     def alter(self, starts: dict[tuple[str, int], int], group: str = "g") -> Any:
-        """Set start offsets; return the response."""
+        """Send AlterShareGroupOffsets with start offsets; return the response."""
         topics: dict[str, alter.AlterShareGroupOffsetsRequestTopic] = {}
         for (name, index), start in starts.items():
             topic = topics.setdefault(name, alter.AlterShareGroupOffsetsRequestTopic(topic_name=name))
@@ -130,14 +139,17 @@ class ShareBench:
         return ask(self.node, request, 0)
 
     def drop(self, *topics: str, group: str = "g") -> Any:
-        """Delete the offsets of topics; return the response."""
+        """Send DeleteShareGroupOffsets for topics; return the response."""
         named = [delete.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
         return ask(self.node, delete.DeleteShareGroupOffsetsRequest(group_id=group, topics=named), 0)
 
     # --- what is stored ----------------------------------------------------------------------------------
 
     def batches(self, group: str = "g") -> Iterator[list[tuple[int, Any, Any]]]:
-        """The records of each batch in the group's partition: type, key and value; True for a tombstone."""
+        """Yield the records of each batch in the group's partition of `__consumer_offsets`.
+
+        A record is a tuple of type, key and value; the value of a tombstone is True.
+        """
         for segment in self.node.groups.topic.partition(group).log.segments:
             for batch, _ in sound_batches(segment, lambda position, size: None):
                 rows = []
@@ -154,7 +166,7 @@ class ShareBench:
                 yield rows
 
     def order(self, group: str = "g") -> list[list[int]]:
-        """The types of the records of each batch; tombstones are negative."""
+        """Return the record types of each batch in the group's partition; tombstones have negative types."""
         return [
             [-key_type if value is True else key_type for key_type, _, value in batch]
             for batch in self.batches(group)

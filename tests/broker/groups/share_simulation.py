@@ -1,12 +1,13 @@
-"""Both coordinators of share groups and their members under one seed: members die, leave, come back and
-subscribe to other topics, answers of the share coordinator are lost, topics grow and go, the broker
-restarts, disks refuse, and leaders of partitions write what becomes of records.
+"""A simulation, driven by one seed, of the group and share coordinators and the members of a share group.
 
-`ShareWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
-the seed. What must hold at any time: a member has only partitions whose state is there; epochs only grow;
-the state of a record never goes back, and what was answered without an error is never lost. What must hold
-once it has been quiet: every partition that is subscribed to has a member, and every member has a
-partition.
+Members die, leave, come back and subscribe to other topics; answers of the share coordinator are lost; topics
+grow and are deleted; the broker restarts; writes to disks fail; partition leaders write the delivery states
+of records.
+
+`ShareWorld(seed).run()` raises AssertionError, with the seed, if an invariant is broken. At any time: a
+member has only partitions whose state is initialized; epochs only grow; the state of a record never goes
+back; a write that was answered without an error is never lost. After a quiet period: every subscribed
+partition has a member, and every member has a partition.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ STEPS = 250
 GROUP = "g"
 NAMES = ("t", "u", "v")
 RETRY_S = 31.0
-"""After so long what was not answered is asked for again."""
+"""The time in seconds after which the simulated group repeats a request without an answer."""
 
 NOT_STORED = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
 
 
 class Member:
-    """A member: its epoch, and what it thinks that it has."""
+    """A simulated member of a share group: its epoch, and the partitions of its last response."""
 
     def __init__(self, name: str, topics: list[str]) -> None:
         self.name = name
         self.topics = topics
         self.epoch = 0
         self.tells = True
-        """Whether the next heartbeat names the topics."""
+        """True if the next heartbeat lists the subscribed topics."""
         self.assigned: set[tuple[bytes, int]] = set()
 
 
 class Leader:
-    """What the leader of a partition knows of one share partition: the model of its state."""
+    """The leader of one share partition, with a model of the stored state that checks compare with."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -59,7 +60,7 @@ class Leader:
 
 
 class ShareWorld:
-    """One life of a group."""
+    """One simulated run of a share group, from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -76,7 +77,7 @@ class ShareWorld:
     # --- the broker --------------------------------------------------------------------------------------
 
     def arm(self) -> None:
-        """Put the faults into the broker, after each start."""
+        """Install the injected faults in the broker; called after each start of the broker."""
         node = self.bench.node
         send = node.send_share_state
 
@@ -102,7 +103,7 @@ class ShareWorld:
         self.arm()
 
     def partitions(self) -> dict[str, set[tuple[bytes, int]]]:
-        """The partitions of each topic."""
+        """Return the existing partitions of each topic, as pairs of topic id and partition number."""
         return {
             name: {(topic.id, index) for index in range(len(topic.partitions))}
             for name, topic in self.bench.node.cluster.topics.items()
@@ -112,7 +113,7 @@ class ShareWorld:
     # --- steps -------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Live; raise AssertionError, with the seed, where a law is broken."""
+        """Run the simulation; raise AssertionError, with the seed, if an invariant is broken."""
         steps: list[tuple[int, Callable[[], object]]] = [
             (12, self.join),
             (60, self.beat_one),
@@ -209,7 +210,10 @@ class ShareWorld:
         self.refuses = {name for name in ("groups", "states") if self.dice.random() < 0.2}
 
     def administer(self) -> None:
-        """Set or delete offsets, or delete the group: refused while there are members."""
+        """Alter or delete the group's offsets, or delete the group.
+
+        The coordinator refuses these requests while the group has members.
+        """
         what = self.dice.randrange(3)
         names = [name for name in self.partitions() if self.dice.random() < 0.7]
         if what == 0 and names:
@@ -226,7 +230,7 @@ class ShareWorld:
             self.leaders.clear()  # states may have begun anew
 
     def lead(self) -> None:
-        """Write to a share partition that a member has, as the leader of the partition does."""
+        """Write a new state for an assigned share partition, as the leader of the partition does."""
         member = self.one()
         existing = set().union(*self.partitions().values())
         assigned = sorted(member.assigned & existing) if member is not None else []
@@ -262,7 +266,7 @@ class ShareWorld:
         leader.ranks = {offset: rank for offset, rank in leader.ranks.items() if offset >= start}
 
     def take_over(self, key: ShareKey) -> None:
-        """Read a state as a new leader, in a higher epoch; the one before is fenced."""
+        """Read the state as a new leader with a higher leader epoch; the previous leader is then fenced."""
         service = self.bench.node.share_states
         before = self.leaders.get(key)
         leader = Leader()
@@ -300,7 +304,7 @@ class ShareWorld:
                 assert has_state, f"{member_id} has a partition without a state"
 
     def quieten(self) -> None:
-        """Have everybody beat without faults, until nothing changes any more."""
+        """Let all members send heartbeats, without faults, until no assignment changes any more."""
         self.loses_answers, self.refuses = False, set()
         for name in NAMES:
             if name not in self.bench.node.cluster.topics:
@@ -337,7 +341,7 @@ class ShareWorld:
 
 
 def ranks_of(batches: tuple[StateBatch, ...]) -> dict[int, tuple[int, int]]:
-    """The delivery count and state of each record."""
+    """Return a dict from the offset of each record to its delivery count and state."""
     return {
         offset: (batch.deliveries, batch.state)
         for batch in batches

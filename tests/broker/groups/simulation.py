@@ -1,13 +1,13 @@
-"""A coordinator and its members under one seeded clock: messages are lost, late and repeated, members are
-killed, stall, leave and come, the coordinator restarts with what it has stored, its disk refuses.
+"""A simulation of a classic group coordinator and its members, with one clock, driven by one seed.
 
-The coordinator is the broker's, the members are the client's; both are pure, and meet here without a
-socket. `World(seed).run()` raises AssertionError where something that must not happen has happened, and
-tells the seed.
+Messages are lost, delayed and repeated; members are killed, stall, leave and arrive; the coordinator restarts
+from what it has stored; writes to its disk fail.
 
-What must hold at any time: in one generation a partition is assigned to one member only. What must hold
-once it has been quiet for long enough: every member that lives is in, everything is assigned, nothing
-twice, and nobody waits for anything.
+The coordinator is the broker's, the members are the client's; neither needs a socket. `World(seed).run()`
+raises AssertionError, with the seed, if an invariant is broken.
+
+At any time: in one generation a partition is assigned to one member only. After a quiet period: every living
+member is in the group, every partition is assigned once, and no request is left waiting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GROUP = "g"
 TOPICS = {"a": 5, "b": 3}
 SESSION_MS, REBALANCE_MS, REQUEST_MS = 10_000, 20_000, 8_000
 QUIET_MS = 200_000
-"""Long enough for every timeout there is to pass, one after the other."""
+"""The length of the quiet period in milliseconds: all timeouts can expire in it, one after another."""
 
 ASSIGNORS = (
     ("range",),
@@ -53,7 +53,7 @@ ASSIGNORS = (
 
 
 class Application:
-    """A process with a consumer: a membership, and a loop that polls."""
+    """A simulated process with a consumer: its group membership, and a loop that polls."""
 
     def __init__(self, world: World, name: str, assignors: tuple[str, ...], instance: str | None) -> None:
         self.world = world
@@ -92,7 +92,7 @@ class Application:
         self.world.after(self.world.dice("polls").uniform(100, 800), self.poll)
 
     def act(self) -> None:
-        """Do what the group asks the application to do."""
+        """Confirm all reported assignment changes, as an application does after its callbacks."""
         for _ in range(10):
             change = self.membership.next_change()
             if change is None:
@@ -131,10 +131,13 @@ class Application:
 
 
 class World:
-    """Everything that happens, in the order that one seed gives it."""
+    """One simulated run of a classic group; the seed decides the order of all events."""
 
     def __init__(self, seed: int, chaos_ms: float = 90_000, *, one_stream: bool = False) -> None:
-        """`one_stream` draws everything from one stream, as the seeds that failed once did."""
+        """Prepare a run. With `one_stream` all random numbers come from one generator.
+
+        `FAILED_ONCE` has seeds that failed with one generator; they need it to be replayed.
+        """
         self.seed = seed
         self.random = Random(seed)
         self._streams: dict[str, Random] | None = None if one_stream else {}
@@ -161,9 +164,10 @@ class World:
         self.start_coordinator()
 
     def dice(self, kind: str) -> Random:
-        """The stream of random numbers for one kind of event.
+        """Return the random generator for one kind of event.
 
-        Each kind has its own, so that a change to the draws of one leaves the others of a seed as they were.
+        Each kind has its own, so that a change to the draws of one kind leaves the other kinds of a seed as
+        they were.
         """
         if self._streams is None:
             return self.random
@@ -180,7 +184,7 @@ class World:
         self.at(self.now_ms + delay_ms, what)
 
     def run(self) -> World:
-        """Live through the chaos, then through the quiet; check everything."""
+        """Run the period with faults, then the quiet period, and check the final state."""
         for _ in range(self.dice("arrivals").randint(1, 5)):
             self.arrive()
         self.after(self.dice("trouble").uniform(0, 5_000), self.trouble)
@@ -224,7 +228,7 @@ class World:
         self.after(self.dice("trouble").expovariate(1 / 6_000), self.trouble)
 
     def arrive(self) -> None:
-        """A member starts; one with an instance id takes the place of the process that had it."""
+        """Start a member. One with an instance id replaces the process that had this instance id."""
         instance = self.dice("arrivals").choice((None, None, None, "i1", "i2"))
         if "cooperative-sticky" in self.assignors:
             # A static member that is replaced between the two rebalances of a cooperative one takes the
@@ -240,7 +244,7 @@ class World:
         self.applications.append(Application(self, f"p{next(self._names)}", assignors, instance))
 
     def start_again(self, fenced: Application) -> None:
-        """A static member whose request to join has arrived twice has fenced itself; it is started anew."""
+        """Start a static member anew whose JoinGroup arrived twice: the repeated request has fenced it."""
         fenced.lives = False
         if not any(one.lives and one.instance == fenced.instance for one in self.applications):
             self.applications.append(Application(self, fenced.name, fenced.assignors, fenced.instance))
@@ -248,7 +252,7 @@ class World:
     # --- the coordinator ---------------------------------------------------------------------------------
 
     def start_coordinator(self) -> None:
-        """Start it, or start it again: it knows what was stored, and nobody waits at it."""
+        """Start or restart the coordinator: it has the stored groups, and no waiting requests."""
         self._waiting.clear()
         settings = ClassicGroupSettings(initial_rebalance_delay_ms=self.delay_ms)
         self.coordinator = ClassicCoordinator(settings, lambda name: f"{name}-{next(self._ids)}")
@@ -258,7 +262,7 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """What the broker's service does: store, then answer; see that the next timer is kept."""
+        """Do what the broker's service does: store changes, then send answers, then set the next timer."""
         now = self.now_ms / 1000
         self.coordinator.advance(now)
         while True:
@@ -291,7 +295,7 @@ class World:
         self.settle()
 
     def receive(self, application: Application, call: Any, give: Callable[[Any], None]) -> None:
-        """A request has arrived at the coordinator."""
+        """Let the coordinator handle a request that has arrived."""
         now = self.now_ms / 1000
         self.coordinator.advance(now)
         if isinstance(call, JoinGroupRequest):
@@ -314,7 +318,7 @@ class World:
         self.settle()
 
     def _give_sync(self, call: SyncGroupRequest, response: Any, give: Callable[[Any], None]) -> None:
-        """Note who is told to own what; nobody else may ever be told the same of this generation."""
+        """Check that each assigned partition has one owner in its generation; deliver the response."""
         if not response.error_code:
             who = call.group_instance_id or call.member_id
             for place in decode_assignment(response.assignment):
@@ -325,7 +329,7 @@ class World:
     # --- the network -------------------------------------------------------------------------------------
 
     def send(self, application: Application, outgoing: Outgoing) -> None:
-        """Carry a request there and its answer back, or not, or twice."""
+        """Carry a request to the coordinator and its response back; each may be lost or repeated."""
         call = outgoing.call
         self.after(
             outgoing.timeout_ms, lambda: application.answered(outgoing, RequestTimeoutError("no answer"))

@@ -1,4 +1,4 @@
-"""Members of streams groups (KIP-1071) at a broker without sockets, with a clock that moves when told to."""
+"""A test broker without sockets for members of streams groups (KIP-1071); the test moves the clock."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def subtopology(number: int, *sources: str, **more: Any) -> asked.Subtopology:
 
 
 def word_count(epoch: int = 0) -> asked.Topology:
-    """Lines of ``t`` go by words through ``r`` to counts, which are kept in ``c``."""
+    """Return the topology of a word count application.
+
+    Lines of topic ``t`` become words in the repartition topic ``r``; the counts are stored in the changelog
+    topic ``c``.
+    """
     return topology_of(
         subtopology(0, "t", repartition_sink_topics=["r"]),
         subtopology(
@@ -75,12 +79,15 @@ def task_ids(tasks: TaskList | None) -> list[asked.TaskIds] | None:
 
 
 def tasks_in(listed: Any) -> TaskList | None:
-    """Tasks of an answer, by subtopology."""
+    """Return the tasks of a response field as a dict from subtopology to partitions; None stays None."""
     return None if listed is None else {each.subtopology_id: sorted(each.partitions) for each in listed}
 
 
 class StreamsBench:
-    """One broker with a topic ``t`` of 3 partitions. `store` and `clock` outlive it."""
+    """A test broker with a topic ``t`` of 3 partitions, for requests about streams groups.
+
+    `store` and `clock` outlive it, so that another can start on them after a restart.
+    """
 
     def __init__(
         self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: Any
@@ -93,11 +100,11 @@ class StreamsBench:
             make_topic(self.node, "t", partitions=3)
 
     def restarted(self) -> StreamsBench:
-        """Another broker on the same store."""
+        """Return another broker that starts on the same store and clock."""
         return StreamsBench(self.store, self.clock, **self.settings)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and fire what is due."""
+        """Move the clock, and fire the group timers that are due."""
         self.clock.advance(round(seconds * 1000))
         self.node.groups.settle(self.clock.monotonic())
 
@@ -113,7 +120,10 @@ class StreamsBench:
         version: int = 1,
         **more: Any,
     ) -> Any:
-        """Send a heartbeat. `owned` are the active and the standby tasks that the member has."""
+        """Send a StreamsGroupHeartbeat and return the response.
+
+        `owned` is a pair: the member's active tasks and its standby tasks.
+        """
         active, standby = owned or (None, None)
         fields: dict[str, Any] = {
             "group_id": group,
@@ -148,7 +158,10 @@ class StreamsBench:
     def settle(
         self, *members: str, group: str = "g", rounds: int = 4
     ) -> dict[str, tuple[TaskList, TaskList]]:
-        """Have members beat until they have what they get; return active and standby tasks of each."""
+        """Send heartbeats of members until their tasks are stable.
+
+        Returns the active and the standby tasks of each member.
+        """
         described = {each.member_id: each for each in self.describe(group).members}
         epochs = {member: described[member].member_epoch for member in members}
         owned: dict[str, tuple[TaskList, TaskList]] = {}
@@ -166,7 +179,7 @@ class StreamsBench:
         return self.assigned(group)
 
     def assigned(self, group: str = "g") -> dict[str, tuple[TaskList, TaskList]]:
-        """The active and the standby tasks of each member."""
+        """Return the active and the standby tasks of each member."""
         return {
             member.member_id: (
                 tasks_in(member.assignment.active_tasks) or {},
@@ -186,7 +199,10 @@ class StreamsBench:
     # --- what is stored ----------------------------------------------------------------------------------
 
     def batches(self, group: str = "g") -> Iterator[list[tuple[int, Any, Any]]]:
-        """The records of each batch in the group's partition: type, key and value; True for a tombstone."""
+        """Yield the records of each batch in the group's partition of `__consumer_offsets`.
+
+        A record is a tuple of type, key and value; the value of a tombstone is True.
+        """
         for segment in self.node.groups.topic.partition(group).log.segments:
             for batch, _ in sound_batches(segment, lambda position, size: None):
                 rows = []
@@ -203,7 +219,7 @@ class StreamsBench:
                 yield rows
 
     def order(self, group: str = "g") -> list[list[int]]:
-        """The types of the records of each batch; tombstones are negative."""
+        """Return the record types of each batch in the group's partition; tombstones have negative types."""
         return [
             [-key_type if value is True else key_type for key_type, _, value in batch]
             for batch in self.batches(group)

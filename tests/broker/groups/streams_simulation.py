@@ -1,11 +1,13 @@
-"""A streams group and its members under one seed: members join, die, leave and come back, several in one
-process; some are static, and come back under another id; answers are lost, topics come and go, standby tasks
-are switched on and off, the broker restarts, and disks refuse.
+"""A simulation of a streams group and its members, driven by one seed.
 
-`StreamsWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
-the seed. What must hold at any time: a task is active at one member at most, no process has a task twice,
-and epochs only grow. What must hold once it has been quiet: every task is active, each standby is kept by
-another process than the active, and members have what the broker says that they have.
+Members join, die, leave and come back, several in one process; some are static and come back with a new
+member id. Answers are lost, topics are created and deleted, standby tasks are switched on and off, the broker
+restarts, and writes to disks fail.
+
+`StreamsWorld(seed).run()` raises AssertionError, with the seed, if an invariant is broken. At any time: a
+task is active at one member at most, no process has a task twice, and epochs only grow. After a quiet period:
+every task is active, each standby is at another process than its active task, and each member has the tasks
+that the broker lists for it.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ PROCESSES = ("p", "q", "r")
 REBALANCE_MS = 20_000
 LOST = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND, E.UNRELEASED_INSTANCE_ID)
 INSTANCES = {"i": "p", "j": "q", "k": "q"}
-"""The process of each static member."""
+"""A dict from the instance id of each static member to its process id."""
 
 TaskSet = frozenset[tuple[str, int]]
 NOTHING: TaskSet = frozenset()
 
 
 def topology(epoch: int = 0) -> asked.Topology:
-    """Two sources, one of them repartitioned, two stores, and a subtopology without state."""
+    """Return a topology with two source topics, one of them repartitioned.
+
+    Two of its subtopologies have state stores; one has none.
+    """
     return topology_of(
         subtopology(0, "t", repartition_sink_topics=["r"]),
         subtopology(1, repartition_source_topics=[internal("r")], state_changelog_topics=[internal("c1")]),
@@ -55,7 +60,7 @@ def task_lists(tasks: TaskSet) -> dict[str, list[int]]:
 
 
 class Member:
-    """A member, and the tasks that it really works on."""
+    """A simulated member of a streams group, with the tasks that it runs."""
 
     def __init__(self, name: str, process: str, instance: str | None) -> None:
         self.name = name
@@ -64,24 +69,24 @@ class Member:
         self.epoch = 0
         self.active, self.standby = NOTHING, NOTHING
         self.wanted: tuple[TaskSet, TaskSet] | None = None
-        """What the broker has said last, until the member has followed it."""
+        """The tasks in the last response, until the member has taken them over; then None."""
         self.tells = True
-        """Whether the next heartbeat says what the member has."""
+        """True if the next heartbeat lists the member's tasks."""
         self.seen_endpoints = 0
 
     def lose(self) -> None:
-        """Begin again without tasks."""
+        """Drop all tasks and go back to epoch 0, so that the next heartbeat joins again."""
         self.epoch, self.active, self.standby, self.wanted, self.tells = 0, NOTHING, NOTHING, None, True
 
     def follow(self) -> None:
-        """Give up what is not wanted any more, then begin with what is new."""
+        """Replace the tasks that run with those of the last response."""
         if self.wanted is not None:
             self.active, self.standby = self.wanted
             self.wanted, self.tells = None, True
 
 
 class StreamsWorld:
-    """One life of a group."""
+    """One simulated run of a streams group, from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -98,7 +103,7 @@ class StreamsWorld:
     # --- the broker --------------------------------------------------------------------------------------
 
     def arm(self) -> None:
-        """Put the faults into the broker, after each start."""
+        """Install the injected faults in the broker; called after each start of the broker."""
         topic = self.bench.node.groups.topic
         append = topic.append
 
@@ -130,7 +135,7 @@ class StreamsWorld:
     # --- steps -------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Live; raise AssertionError, with the seed, where a law is broken."""
+        """Run the simulation; raise AssertionError, with the seed, if an invariant is broken."""
         steps: list[tuple[int, Callable[[], object]]] = [
             (12, self.join),
             (80, self.beat_one),
@@ -239,7 +244,10 @@ class StreamsWorld:
                 del self.members[member.name]
 
     def some_offsets(self) -> list[asked.TaskOffset]:
-        """How far some tasks have got; a member may have state of tasks that it has had earlier."""
+        """Return random changelog offsets of two tasks, which a heartbeat reports.
+
+        A member may have local state of tasks that it ran earlier.
+        """
         tasks = self.dice.sample([(name, index) for name in "12" for index in range(2)], 2)
         return [
             asked.TaskOffset(subtopology_id=name, partition=index, offset=self.dice.randrange(9))
@@ -284,7 +292,7 @@ class StreamsWorld:
         assert all(count == 1 for count in copies.values()), f"twice in one process: {copies}"
 
     def quieten(self) -> None:
-        """Have everybody beat without faults, until nothing changes any more."""
+        """Let all members send heartbeats, without faults, until no assignment changes any more."""
         self.refuses, self.loses = False, False
         for name, partitions in (("t", 3), ("u", 2)):
             if name not in self.bench.node.cluster.topics:

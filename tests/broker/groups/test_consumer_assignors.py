@@ -1,4 +1,4 @@
-"""The laws of the assignors at the broker: complete, balanced, and sticky where they are to be."""
+"""Tests of the broker's consumer assignors: assignments are complete, balanced and sticky."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups by KIP-848, asked through the handlers: what a client observes on Apache Kafka 4.3."""
+"""Tests of consumer groups (KIP-848) through the request handlers, with the answers of Apache Kafka 4.3."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ from penstock.protocol.messages.update_features_request import FeatureUpdateKey,
 
 
 def fetch(bench: ConsumerBench, member: str | None, epoch: int, group: str = "g") -> tuple[int, list[int]]:
-    """The error of the group, and the committed offsets of partitions 0 and 1 of ``t``."""
+    """Send OffsetFetch for a group.
+
+    Returns the group's error code and the committed offsets of partitions 0 and 1 of ``t``.
+    """
     asked = OffsetFetchRequestGroup(
         group_id=group,
         member_id=member,
@@ -54,7 +57,7 @@ def fetch(bench: ConsumerBench, member: str | None, epoch: int, group: str = "g"
 
 
 def settled(bench: ConsumerBench, *members: str, group: str = "g") -> dict[str, int]:
-    """Have members reconcile until nothing changes; return their epochs."""
+    """Join members and send heartbeats until their assignments are stable; return each member's epoch."""
     epochs = {member: bench.join(member, group).member_epoch for member in members}
     bench.wait(1.1)
     owned: dict[str, list[int]] = {member: [] for member in members}
@@ -483,7 +486,10 @@ def test_settings_of_a_group_count_from_the_next_heartbeat_on() -> None:
 
 
 def test_settings_are_looked_up_once_for_all_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is set for the group counts from the next heartbeat on."""
+    """Heartbeats do not read the settings again until a setting of the group changes.
+
+    The next heartbeat after such a change uses the new value.
+    """
     looked = []
     found = BrokerConfig.integer
 

@@ -1,4 +1,4 @@
-"""Hundreds of lives of a consumer group (KIP-848), each from one seed."""
+"""Tests that run hundreds of simulated consumer groups (KIP-848), each from its own seed."""
 
 from __future__ import annotations
 

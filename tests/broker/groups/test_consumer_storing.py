@@ -1,4 +1,4 @@
-"""What is stored of consumer groups: Kafka's records in Kafka's order, and groups that outlive a restart."""
+"""Tests of how consumer groups are stored: Kafka's records in Kafka's order, from which restarts recover."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ NAMES = {
 
 
 def batches(bench: ConsumerBench, group: str = "g") -> Iterator[list[tuple[int, Any, Any]]]:
-    """The records of each batch in the group's partition: type, key and value, read by their definitions."""
+    """Yield the records of each batch in the group's partition of `__consumer_offsets`.
+
+    A record is a tuple of type, key and value, decoded with Kafka's message definitions.
+    """
     log = bench.node.groups.topic.partition(group).log
     for segment in log.segments:
         for batch, _ in sound_batches(segment, lambda position, size: None):
@@ -60,7 +63,7 @@ def batches(bench: ConsumerBench, group: str = "g") -> Iterator[list[tuple[int, 
 
 
 def order(bench: ConsumerBench, group: str = "g") -> list[list[int]]:
-    """The types of the records of each batch; tombstones are negative."""
+    """Return the record types of each batch in the group's partition; tombstones have negative types."""
     return [
         [-key_type if value is True else key_type for key_type, _, value in batch]
         for batch in batches(bench, group)
@@ -143,7 +146,7 @@ def take(bench: ConsumerBench, step: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("when", range(len(STEPS) + 1))
 def test_a_restart_at_any_step_changes_nothing(when: int) -> None:
-    """Epochs, assignments and what is still to be given up are as they were, and sessions begin anew."""
+    """Epochs, assignments and partitions still to be revoked are restored; session timeouts begin anew."""
     bench = ConsumerBench()
     for number, step in enumerate(STEPS):
         if number == when:

@@ -1,6 +1,6 @@
-"""What members may say that no client says, and exceptions in the middle of a group's work.
+"""Tests of classic groups with requests that no real client sends, and with errors in the coordinator.
 
-Healthy members go on: at most they are asked to join again.
+The other members of the group continue: at most they have to join again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def test_a_stored_group_that_names_a_member_twice_has_it_once() -> None:
     ids=lambda fields: next(iter(fields)),
 )
 def test_names_that_no_record_holds_are_refused(fields: dict[str, Any]) -> None:
-    """Flexible versions send strings of any length; what is stored, and old answers, hold 32,767 bytes."""
+    """A name of more than 32,767 bytes fits into a request of a flexible version, but not into a record.
+
+    JoinGroup with such a name is answered with INVALID_REQUEST.
+    """
     assert Bench().join(version=9, **fields).code == E.INVALID_REQUEST
 
 
@@ -181,7 +184,7 @@ def test_a_timer_that_raises_keeps_no_other_from_firing() -> None:
 
 
 class Once:
-    """Stands in for a method, and raises on its first call, or on each."""
+    """A replacement for a method that raises an error on its first call, or on every call."""
 
     def __init__(self, method: Any, error: Exception, always: bool) -> None:
         self.method, self.error, self.always = method, error, always
@@ -198,7 +201,7 @@ class Once:
 
 
 class Healthy:
-    """A member that does what clients do: joins, syncs, sends heartbeats, and begins anew where told to."""
+    """A member that behaves as clients do: it joins, syncs, sends heartbeats, and rejoins when asked to."""
 
     def __init__(self, bench: Bench, member_id: str) -> None:
         self.bench = bench
@@ -240,7 +243,7 @@ class Healthy:
 
 
 def find_together(bench: Bench, members: tuple[str, ...]) -> int:
-    """Have healthy members go on until they share a generation; return which."""
+    """Let healthy members take steps until all are in one generation; return its number."""
     healthy = [Healthy(bench, one) for one in members]
     for _ in range(200):
         for one in healthy:

@@ -1,4 +1,4 @@
-"""Being a member: every decision of the coordinator, by state and by request."""
+"""Tests of the classic group coordinator: its decision for each request in each state of the group."""
 
 from __future__ import annotations
 
@@ -250,7 +250,10 @@ def test_a_first_join_is_dropped_after_five_minutes() -> None:
 
 
 def test_a_rolling_upgrade_from_one_assignor_to_another() -> None:
-    """As long as one member knows only the old assignor it stays; then the new one is what all prefer."""
+    """The group uses the old assignor as long as one member supports only that one.
+
+    After this member has gone, the group uses the new assignor, which the others prefer.
+    """
     bench = Bench()
     old, both, new = ("range",), ("sticky", "range"), ("sticky",)
     a = bench.join(protocols=old).response.member_id

@@ -1,6 +1,6 @@
-"""Groups whose members change from the classic protocol to that of KIP-848 and back, while they live.
+"""Tests of groups whose members change, while running, from the classic protocol to KIP-848 and back.
 
-What a client observes is what it observes on Apache Kafka 4.3.
+Clients observe the behavior of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ from penstock.protocol.messages.offset_fetch_request import (
 
 
 def listed(bench: Bench) -> list[tuple[str, str, str]]:
-    """The type, the state and the protocol type of every group."""
+    """Send ListGroups; return the type, the state and the protocol type of every group."""
     groups = bench.ask(ListGroupsRequest(), 5).response.groups
     return [(each.group_type, each.group_state, each.protocol_type) for each in groups]
 
 
 def upgraded(**settings: Any) -> tuple[MixedBench, ClassicMember, int]:
-    """A classic member that has had all of ``t``, and ``b``, a consumer that has joined, with its epoch."""
+    """Upgrade a group: classic member ``a`` owned all of ``t``, then KIP-848 consumer ``b`` joined.
+
+    Returns the bench, the classic member and the epoch of ``b``.
+    """
     bench = MixedBench(**settings)
     (classic,) = bench.classic_group("a")
     answer = bench.new.join("b")
@@ -49,7 +52,10 @@ def upgraded(**settings: Any) -> tuple[MixedBench, ClassicMember, int]:
 
 
 def shared(**settings: Any) -> tuple[MixedBench, ClassicMember, int]:
-    """The same, when both have a half."""
+    """Upgrade a group until classic member ``a`` and KIP-848 consumer ``b`` own half of ``t`` each.
+
+    Returns the bench, the classic member and the epoch of ``b``.
+    """
     bench, classic, epoch = upgraded(**settings)
     assert [classic.rejoin(), classic.rejoin()] == [0, 0]
     answer = bench.new.beat("b", epoch)
@@ -115,7 +121,10 @@ def test_members_that_wait_for_a_rebalance_are_told_to_join_again() -> None:
 
 
 def test_what_a_generation_that_was_cut_short_had_is_not_given_to_others() -> None:
-    """Cooperative members keep what they own, though they have no assignment in that generation."""
+    """A generation has begun, but its leader has not assigned yet when a KIP-848 consumer joins.
+
+    The cooperative member still owns its partitions, and the consumer does not get them.
+    """
     bench = MixedBench()
     (first,) = bench.classic_group("a")
     first.asked = first.send_join()
@@ -146,7 +155,10 @@ def test_a_group_in_its_first_rebalance_is_turned_too() -> None:
 
 
 def test_a_static_member_that_turns_a_group_in_a_rebalance_has_it_assigned_anew() -> None:
-    """It takes the place of another with the same subscription, which alone would change nothing."""
+    """A KIP-848 consumer replaces a classic static member with the same subscription during a rebalance.
+
+    Such a replacement alone needs no new assignment, but the interrupted rebalance does.
+    """
     bench = MixedBench()
     (static,) = bench.classic_group("a", instance="i")
     other = ClassicMember(bench, "b")
@@ -230,7 +242,7 @@ def test_the_last_consumer_that_leaves_makes_the_group_classic() -> None:
 
 @pytest.mark.parametrize("seconds", [46, 31])
 def test_the_last_consumer_that_is_fenced_makes_the_group_classic(seconds: int) -> None:
-    """Its session ends, or it does not give up partitions within its rebalance timeout."""
+    """The consumer is fenced because its session ends, or because it does not revoke partitions in time."""
     bench, classic, epoch = shared()
     if seconds == 31:
         late = ClassicMember(bench, "late")
@@ -351,7 +363,10 @@ def test_who_may_join_a_consumer_group() -> None:
 
 
 def test_a_member_that_is_out_gives_up_what_it_had_before_it_is_let_in_again() -> None:
-    """Others may have it by then; Apache Kafka lets it in at once, and both read."""
+    """A classic member whose session ended gets UNKNOWN_MEMBER_ID first, so that it drops its partitions.
+
+    Other members may own them already; Apache Kafka lets it in at once, and both read the partitions.
+    """
     bench, classic, epoch = shared()
     for _ in range(13):
         bench.wait(1000)  # the session of the classic member ends
@@ -381,7 +396,7 @@ def test_what_a_classic_member_is_refused() -> None:
 
 
 def refusals(bench: Bench, member_id: str, generation: int) -> list[int]:
-    """Ask what no member may ask, by every request of the classic protocol; return the errors."""
+    """Send classic requests with wrong member ids, epochs or instance ids; return the error codes."""
     named = {"protocol_type": "consumer", "protocol_name": "range"}
     wrong = [
         ("nobody", generation, None),
@@ -436,7 +451,11 @@ def test_groups_of_both_types_refuse_the_same_with_the_same_errors() -> None:
 
 
 def test_who_leaves_twice_in_one_request() -> None:
-    """As in Apache Kafka: a classic group removes one after the other, a consumer group all at once."""
+    """LeaveGroup names one member twice. A classic group answers UNKNOWN_MEMBER_ID for the second entry.
+
+    A consumer group looks up all entries before it removes one, and answers 0 for both. Apache Kafka does so,
+    too.
+    """
     bench = MixedBench()
     (member,) = bench.classic_group("a")
     assert bench.leave(member.id, member.id) == [0, E.UNKNOWN_MEMBER_ID]

@@ -1,4 +1,7 @@
-"""What is said of a group that is described as one of another kind: that it is there, and is of another."""
+"""Tests of describing a group with the API of another group type.
+
+The answer says that the group exists and has another type.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ MEMBER = {"member_id": "m", "rebalance_timeout_ms": 1000}
 
 
 def one_of_each() -> ShareBench:
-    """Return a broker with a group of each kind, which has the kind's name."""
+    """Return a broker with one group of each type; the group's id is the name of its type."""
     bench = ShareBench()
     subtopologies = [Subtopology(subtopology_id="0", source_topics=["t"])]
     streams = StreamsGroupHeartbeatRequest(

@@ -1,4 +1,4 @@
-"""Lives of groups whose members change between the two protocols, each from one seed."""
+"""Tests that simulate groups whose members change between the classic protocol and KIP-848, one per seed."""
 
 from __future__ import annotations
 

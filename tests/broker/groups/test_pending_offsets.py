@@ -1,4 +1,4 @@
-"""Offsets in transactions, as the store of groups keeps them."""
+"""Tests of the class that stores offset commits of open transactions for the group coordinator."""
 
 from __future__ import annotations
 

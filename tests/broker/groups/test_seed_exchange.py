@@ -1,6 +1,6 @@
-"""JoinGroup v0 and v1 as the page on the protocol describes them, byte for byte, and the errors it names.
+"""Tests of JoinGroup v0 and v1, byte for byte, and of the errors in Kafka's protocol guide for groups.
 
-The bytes here are written down from the page's grammar, not made by the codec.
+The bytes are written according to the guide's grammar, without the package's codec.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def array(*items: bytes) -> bytes:
 def join(
     version: int, member_id: str, session_ms: int, rebalance_ms: int, *protocols: tuple[str, bytes]
 ) -> bytes:
-    """JoinGroupRequest => GroupId SessionTimeout [RebalanceTimeout] MemberId ProtocolType GroupProtocols."""
+    """Return the bytes of a JoinGroup request.
+
+    JoinGroupRequest => GroupId SessionTimeout [RebalanceTimeout] MemberId ProtocolType GroupProtocols.
+    """
     return (
         int16(JOIN_GROUP)
         + int16(version)
@@ -59,7 +62,10 @@ def join(
 def joined(
     error: int, generation: int, protocol: str, leader: str, member: str, *members: tuple[str, bytes]
 ) -> bytes:
-    """JoinGroupResponse => ErrorCode GenerationId GroupProtocol LeaderId MemberId Members."""
+    """Return the bytes of a JoinGroup response.
+
+    JoinGroupResponse => ErrorCode GenerationId GroupProtocol LeaderId MemberId Members.
+    """
     body = (
         int32(5)
         + int16(error)
@@ -73,7 +79,7 @@ def joined(
 
 
 class Line:
-    """A broker that is talked to in bytes, whose member ids are m1, m2, ..."""
+    """A test broker that takes requests as bytes; it gives the member ids m1, m2, ... in this order."""
 
     def __init__(self) -> None:
         self.bench = Bench()
@@ -85,7 +91,7 @@ class Line:
         return f"m{self.count}"
 
     def send(self, request: bytes) -> list[bytes]:
-        """Return where the answer will be, as soon as there is one."""
+        """Send a request; return a list to which the response is appended as soon as there is one."""
         answers: list[bytes] = []
         outcome = answer(memoryview(bytearray(request)), context_of(self.bench.node, 0))
 
@@ -119,7 +125,10 @@ def test_two_members_join_and_agree(version: int) -> None:
 def test_the_timeout_to_join_again_is_the_sessions_in_version_0_and_its_own_in_version_1(
     version: int,
 ) -> None:
-    """Whoever stays away is out after it; the one that waits has been heard of all the time."""
+    """A member that does not rejoin is removed after 10 s in version 0, and after 20 s in version 1.
+
+    Heartbeats keep its session alive meanwhile.
+    """
     line = Line()
     line.send(join(version, "", 10_000, 20_000, ("range", b"1")))
     second = line.send(join(version, "", 10_000, 20_000, ("range", b"2")))
@@ -154,7 +163,7 @@ def test_refusals(
 
 
 def test_the_errors_the_pages_name_for_groups_are_reached() -> None:
-    """An old generation (ILLEGAL_GENERATION), metadata too large (12), an unknown topic or partition (3)."""
+    """Requests get ILLEGAL_GENERATION, OFFSET_METADATA_TOO_LARGE (12) and UNKNOWN_TOPIC_OR_PARTITION (3)."""
     bench = Bench()
     leader, _ = bench.pair()
     bench.join(leader)

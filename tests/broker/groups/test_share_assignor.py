@@ -1,4 +1,4 @@
-"""The assignor of share groups: every partition is read, the load is even, and what can stay stays."""
+"""Tests of the share group assignor: all partitions are assigned, evenly, and assignments are sticky."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def test_members_keep_what_they_had() -> None:
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data())
 def test_equal_subscriptions(count: int, partitions: int, data: st.DataObject) -> None:
-    """Every partition has equally many members, and every member gets the same number, or one more."""
+    """All members subscribe to one topic. The partitions have equally many members, rounded up.
+
+    The numbers of partitions of two members differ by one at most.
+    """
     everything = [(T, number) for number in range(partitions)]
     had = {number: data.draw(st.sets(st.sampled_from([*everything, (U, 0)]))) for number in range(count)}
     found = assign(members(count, T, had=had), {T: range(partitions)})
@@ -66,7 +69,7 @@ def test_equal_subscriptions(count: int, partitions: int, data: st.DataObject) -
     st.lists(st.sets(st.sampled_from([T, U])), min_size=1, max_size=8), st.integers(1, 6), st.integers(1, 6)
 )
 def test_differing_subscriptions(topics: list[set[bytes]], of_t: int, of_u: int) -> None:
-    """A topic with subscribers is read by them, and nobody gets what it does not subscribe to."""
+    """Every partition of a subscribed topic has a subscriber, and no member gets any other topic."""
     subscribers = {
         f"m{number}": Subscriber(frozenset(each), frozenset()) for number, each in enumerate(topics)
     }

@@ -1,4 +1,4 @@
-"""Share groups at their coordinator: joining, epochs, sessions, limits, settings, other types of groups."""
+"""Tests of the share group coordinator: joining, epochs, sessions, limits, settings, other group types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def set_config(bench: ShareBench, **values: object) -> int:
 
 
 def test_partitions_come_once_they_are_initialized() -> None:
-    """The first answer has none; the next one after the assignment interval has them all."""
+    """The response to the join has no partitions.
+
+    The next response after the assignment interval has all four.
+    """
     bench = ShareBench()
     first = bench.join("a")
     assert (first.member_epoch, first.heartbeat_interval_ms) == (2, 1020)  # soon: partitions are to come
@@ -163,7 +166,10 @@ def test_new_partitions_and_topics_are_initialized_and_assigned() -> None:
 
 
 def test_a_partition_that_is_added_to_a_topic_of_the_group_begins_at_its_start() -> None:
-    """A group that begins at the latest offsets gets all records of it; since Kafka 4.4."""
+    """A group with latest offsets reads an added partition from offset 0, as Kafka does since 4.4.
+
+    In the profile of Kafka 4.3 the added partition has no start offset yet.
+    """
     for as_version, start in (("4.4", 0), ("4.3", -1)):
         bench = ShareBench(as_version=as_version)
         bench.settled("a")
@@ -188,7 +194,11 @@ def test_an_initialization_that_is_repeated_leaves_the_start_open() -> None:
 
 
 def test_the_last_member_leaves_an_empty_assignment() -> None:
-    """The next member gets partitions with its first heartbeat, within the assignment interval, too."""
+    """After the last member has left, the next member gets partitions with its first heartbeat.
+
+    It does not wait for the assignment interval. In the profile of Kafka 4.3 the first response has no
+    partitions.
+    """
     for as_version, partitions in (("4.4", [0, 1, 2, 3]), ("4.3", [])):
         bench = ShareBench(as_version=as_version)
         bench.settled("a")

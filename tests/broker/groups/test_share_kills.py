@@ -1,4 +1,4 @@
-"""kill -9 while a share group and its states change: what was answered is there afterwards."""
+"""Tests that kill the broker with SIGKILL while a share group works: every answered write survives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETRIED = (14, 15, 16)
 
 
 class Victim:
-    """A broker process that is killed and comes back on the same port, with the same directory."""
+    """A broker process that is killed and restarted on the same port, with the same directory."""
 
     def __init__(self, directory: Path) -> None:
         [self.port] = free_ports(1)
@@ -52,18 +52,24 @@ class Victim:
 
 
 class Client:
-    """A member of the group, and the leader of a partition, which notes what it was answered."""
+    """A share group member that also acts as partition leader and writes states to the coordinator.
+
+    It records every write that was answered, for `check`.
+    """
 
     def __init__(self, port: int, dice: Random) -> None:
         self.port = port
         self.dice = dice
         self.epoch = 0
         self.answered: dict[int, tuple[int, int]] = {}
-        """The delivery count and state of each record whose write was answered."""
+        """A dict from offset to the delivery count and state of the last answered write."""
         self.sent: dict[int, set[tuple[int, int]]] = {}
-        """All of them that were sent: one that was not answered may count, too."""
+        """A dict from offset to all delivery counts and states that were sent.
+
+        A write without an answer may have been stored.
+        """
         self.count = 0
-        """How many writes were answered."""
+        """The number of writes that were answered."""
         self.topic_id = b""
         self.wire: WireClient | None = None
 
@@ -96,7 +102,7 @@ class Client:
         )
 
     def work(self, seconds: float) -> None:
-        """Send heartbeats and writes until the broker is gone, or time is up."""
+        """Send heartbeats and writes until the connection to the broker breaks, or the time is up."""
         deadline = time.monotonic() + seconds
         try:
             while time.monotonic() < deadline:
@@ -122,7 +128,7 @@ class Client:
             self.count += 1
 
     def check(self) -> None:
-        """Nothing that was answered is lost, and nothing is there that was never sent."""
+        """Read the state: no answered write may be lost, and every stored value must have been sent."""
         self.connect()
         data = read.ReadStateData(topic_id=self.topic_id, partitions=[read.PartitionData(partition=0)])
         answer = self.ask(read.ReadShareGroupStateRequest(group_id="g", topics=[data]), 0)

@@ -1,4 +1,4 @@
-"""Offsets of share groups by the admin APIs: what they show, set and delete, and the lag."""
+"""Tests of the admin APIs for share group offsets: describing, altering and deleting them, and the lag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.protocol.messages import read_share_group_state_summary_response a
 
 
 def fill(bench: ShareBench, count: int) -> None:
-    """Write so many records to partition 0 of ``t``."""
+    """Write this number of records to partition 0 of ``t``."""
     response = ask(bench.node, produce_request(batch_of(*[b"v"] * count)), 9)
     assert response.responses[0].partition_responses[0].error_code == 0
 
@@ -93,13 +93,16 @@ def test_offsets_are_deleted_topic_by_topic() -> None:
 
 
 def test_states_that_are_not_deleted_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share coordinator does not answer: the group says so, and a later request ends what was begun."""
+    """The share coordinator does not answer, so the response lists the topic that was not deleted.
+
+    A later request finishes the deletion.
+    """
     bench = ShareBench()
     bench.settled("a")
     bench.beat("a", -1)
 
     def refuse(request: object, done: object) -> None:
-        """Never answer."""
+        """Drop the request without an answer."""
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.node, "send_share_state", refuse)
@@ -111,7 +114,10 @@ def test_states_that_are_not_deleted_are_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_state_that_cannot_be_read_just_now_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not an offset that does not exist: a program would take that for a group that has begun nothing."""
+    """While the share coordinator is unavailable, the partition has an error code.
+
+    With offset -1 alone, a client would conclude that the group has not read the partition yet.
+    """
     bench = ShareBench()
     assert bench.alter({("t", 1): 7}).error_code == 0
     asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None)

@@ -1,4 +1,4 @@
-"""Share groups live through everything that can happen to them, under many seeds."""
+"""Tests that simulate share groups under many seeds, with every kind of fault."""
 
 from __future__ import annotations
 

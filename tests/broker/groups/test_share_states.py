@@ -1,4 +1,4 @@
-"""The share coordinator: ranges of records, epochs, snapshots, and states that outlive a restart."""
+"""Tests of the share coordinator: record ranges, epochs, snapshots, and states that survive a restart."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ RANGES = st.builds(
 
 @given(st.lists(st.tuples(st.lists(RANGES, max_size=5), st.integers(-1, 20)), max_size=6))
 def test_ranges_say_what_became_of_each_record(writes: list[tuple[list[StateBatch], int]]) -> None:
-    """The model is a state for each record: the one with more deliveries, then the higher one."""
+    """`combine` agrees with a model that stores one state per record.
+
+    Of two writes for a record the one with more deliveries counts; at equal deliveries, the higher state.
+    """
     found: tuple[StateBatch, ...] = ()
     model: dict[int, tuple[int, int]] = {}
     for batches, start in writes:
@@ -132,7 +135,7 @@ def test_records_of_other_types_are_none() -> None:
 
 
 class States:
-    """The share coordinator of one broker, and one share partition."""
+    """A test broker with a share coordinator, and the state of one share partition."""
 
     def __init__(self, **settings: object) -> None:
         self.bench = ShareBench(**settings)
@@ -228,7 +231,10 @@ def test_what_is_wrong_with_requests() -> None:
 
 @pytest.mark.parametrize("updates", [1, 500])
 def test_a_start_offset_only_grows(updates: int) -> None:
-    """A leader whose write was stored and answered with an error says the start offset before it again."""
+    """A leader may repeat a lower start offset: its earlier write was stored, but answered with an error.
+
+    The higher start offset stays. Only an initialization, which resets offsets, can lower it.
+    """
     states = States(share_coordinator_snapshot_update_records_per_snapshot=updates)
     states.begin(start=0)
     assert states.write(StateBatch(0, 9, 2, 1), start=10, count=0) == 0
@@ -245,7 +251,7 @@ def test_a_start_offset_only_grows(updates: int) -> None:
 
 
 def test_updates_end_in_a_snapshot() -> None:
-    """So many updates follow a snapshot; the next change is a snapshot of everything."""
+    """After three updates, as the setting says, the next change writes a snapshot of the whole state."""
     states = States(share_coordinator_snapshot_update_records_per_snapshot=3)
     states.begin()
     for number in range(5):
@@ -320,7 +326,10 @@ def maintain(states: States, minutes: float) -> None:
 
 
 def test_what_is_not_needed_is_deleted() -> None:
-    """Snapshots of idle share partitions let the log begin later; what is read afterwards is the same."""
+    """New snapshots of idle share partitions allow the broker to delete old records of the state topic.
+
+    The states that are read after a restart are unchanged.
+    """
     states = States(share_coordinator_state_topic_num_partitions=1)
     busy, idle = states.key, states.key._replace(partition=1)
     states.begin()
@@ -356,7 +365,10 @@ def test_states_of_deleted_topics_are_dropped() -> None:
 
 
 def test_an_update_without_its_snapshot_is_a_beginning() -> None:
-    """Apache Kafka may have cut its log there."""
+    """An update record whose snapshot record is missing is read as the first state.
+
+    Apache Kafka may have deleted the start of its log between the two records.
+    """
     states = States()
     topic = states.service.topic
     update = Update(3, 4, 7, 1, (StateBatch(8, 9, 2, 1),))

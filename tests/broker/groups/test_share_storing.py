@@ -1,4 +1,4 @@
-"""What is stored of share groups: Kafka's records in Kafka's order, and groups that outlive a restart."""
+"""Tests of how share groups are stored: Kafka's records in Kafka's order, from which restarts recover."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def take(bench: ShareBench, step: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("when", range(len(STEPS) + 1))
 def test_a_restart_at_any_step_changes_nothing(when: int) -> None:
-    """Epochs, assignments and what is initialized are as they were, and sessions begin anew."""
+    """Epochs, assignments and initialized partitions are restored; session timeouts begin anew."""
     bench = ShareBench()
     for number, step in enumerate(STEPS):
         if number == when:

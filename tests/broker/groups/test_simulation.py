@@ -1,4 +1,7 @@
-"""Thousands of lives of a group. A seed that has failed once is in `FAILED_ONCE` and stays there."""
+"""Tests that run thousands of simulated classic groups, one per seed.
+
+A seed that has failed once stays in the list `FAILED_ONCE`.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,19 @@ import pytest
 from broker.groups.simulation import World
 
 SEEDS = 50
-"""Of the seeds that have failed, three are below 13, and none is between them and 464."""
+"""The number of seeds that a normal test run simulates.
+
+Of the seeds that have ever failed, three are below 13 and the next is 464.
+"""
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 FAILED_ONCE = [1, 5, 12, 464, 518, 1482, 2934, 5235, 21443]
-"""1 and 5: a member that joined twice left its first request waiting for ever. 21443: a generation that was
-not stored before a restart got its number given away again. The others showed what static members may do to
-each other; the simulation knows that now."""
+"""Seeds that failed once, and are repeated in every test run.
+
+1 and 5: a member that joined twice left its first request waiting for ever. 21443: a generation that was not
+stored before a restart had its number reused. The others showed how static members may affect each other,
+which the simulation now allows.
+"""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 25))

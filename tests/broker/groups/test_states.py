@@ -1,4 +1,4 @@
-"""The tables of states: complete, sound, and what the picture shows."""
+"""Tests of the state table of classic groups: it is complete and sound, and its picture is up to date."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_from_every_state_but_dead_a_group_can_become_empty_and_nothing_leaves_d
 
 
 def test_every_pair_that_the_table_does_not_list_is_a_named_error() -> None:
-    """An illegal event is an error that names its row, never a state that stays by chance."""
+    """An illegal event raises IllegalTransitionError, which names the state and the event.
+
+    The state does not silently stay as it was.
+    """
     for state in State:
         for cause in Cause:
             if (state, cause) in TRANSITIONS:
@@ -63,7 +66,10 @@ def test_every_way_around_the_table_is_written_down() -> None:
 
 
 def test_a_group_changes_its_state_by_the_tables_only() -> None:
-    """In all of the room, the attribute is written where a group is made and in the two methods."""
+    """In the package `penstock.broker.groups`, only three methods of the group class assign `_state`.
+
+    They are the constructor and two methods that change the state.
+    """
     writers = set()
     for path in (ROOT / "src/penstock/broker/groups").rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -83,7 +89,7 @@ def test_who_is_refused_is_refused_with_an_error() -> None:
 
 
 def test_the_picture_is_that_of_the_table() -> None:
-    """If this fails, run ``python tools/draw_group_states.py``."""
+    """Run ``python tools/draw_group_states.py`` to draw the picture anew if this test fails."""
     spec = importlib.util.spec_from_file_location("draw_group_states", ROOT / "tools/draw_group_states.py")
     assert spec is not None
     assert spec.loader is not None
@@ -94,7 +100,10 @@ def test_the_picture_is_that_of_the_table() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 20))), max_size=40))
 def test_timers_fire_once_at_their_last_deadline(changes: list[tuple[int, int | None]]) -> None:
-    """Against a model: a dictionary of deadlines, looked through at every tick."""
+    """Random changes of timers fire the same timers at the same times as a model does.
+
+    The model is a dict of deadlines, which is searched at every tick.
+    """
     timers, fired, expected = Timers(), [], []
     made = [Timer(lambda now, index=index: fired.append((now, index))) for index in range(5)]  # type: ignore[misc]
     deadlines: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What survives: groups, members and offsets in `__consumer_offsets`, in Kafka's records."""
+"""Tests that classic groups, members and offsets survive restarts, stored in Kafka's record formats."""
 
 from __future__ import annotations
 
@@ -306,7 +306,11 @@ def append_raw(bench: Bench, index: int, rows: list[Any], **batch: Any) -> None:
 
 
 def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
-    """Penstock writes none; a directory of Apache Kafka's may hold some."""
+    """Transactional offset records count after a commit marker, and not after an abort marker.
+
+    Penstock writes no such records, but `__consumer_offsets` in a data directory of Apache Kafka may have
+    them.
+    """
     bench = Bench()
     bench.node.groups.create_topic(NOW_MS)
     index = ord("g") % 50
@@ -332,7 +336,7 @@ def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
 # --- damage ----------------------------------------------------------------------------------------------
 
 INDEX = ord("g") % 50
-"""Where group g lives; h lives in the partition behind it."""
+"""The partition number of `__consumer_offsets` for group ``g``; group ``h`` is in the next partition."""
 
 
 def test_a_record_that_makes_no_sense_is_passed_over_and_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -379,7 +383,10 @@ def test_many_losses_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def written_log(path: Path) -> tuple[Path, list[tuple[int, int]]]:
-    """Group g with commits in three partitions, and h beside it; g's first segment, and its batches."""
+    """Write offset commits of group ``g`` for three partitions, and one of group ``h``.
+
+    Returns the path of the first segment with ``g``, and the position and size of its batches.
+    """
     clock = ManualClock(NOW_MS)
     config = BrokerConfig({"log.dirs": str(path)})
     # A fourth batch has no room in the first segment.
@@ -400,7 +407,10 @@ def written_log(path: Path) -> tuple[Path, list[tuple[int, int]]]:
 def test_a_flipped_bit_costs_the_batch_it_is_in(
     at: int, bit: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Length, magic, checksum, attributes, time, count, records: what follows is found again."""
+    """A flipped bit in any field of a batch loses this batch only: the batches after it are still read.
+
+    The positions `at` lie in the length, magic, checksum, attributes, time, count and records.
+    """
     log, batches = written_log(tmp_path)
     data = bytearray(log.read_bytes())
     data[batches[1][0] + at] ^= 1 << bit
@@ -515,7 +525,10 @@ def test_an_assignment_that_was_not_written_is_not_handed_out(monkeypatch: pytes
 
 
 def test_the_first_record_of_a_group_is_that_of_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As at Apache Kafka: who follows `__consumer_offsets` sees the group before its members."""
+    """A new group writes a record without members first, as Apache Kafka does.
+
+    Readers of `__consumer_offsets` find the group before its members.
+    """
     written: list[GroupMetadataValue] = []
     append = StateTopic.append
 

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) at one broker: members, tasks, topics, offsets, and what refuses them."""
+"""Tests of streams groups (KIP-1071) at one broker: members, tasks, topics, offsets and refused requests."""
 
 from __future__ import annotations
 

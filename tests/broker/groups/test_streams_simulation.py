@@ -1,6 +1,4 @@
-"""Streams groups live through everything that can happen to them, under many seeds; and what is broken on
-purpose is found.
-"""
+"""Tests that simulate streams groups under many seeds, and that the simulation finds deliberate bugs."""
 
 from __future__ import annotations
 
@@ -37,27 +35,27 @@ def test_many_lives() -> None:
 
 
 def _revokes_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Members move on at once, before they have given anything up."""
+    """Patch in a bug: members get their new epoch and tasks at once, before they have revoked any."""
     patch.setattr(reconciliation, "_has_any", lambda *what: False)
 
 
 def _keeps_replaced_members(patch: pytest.MonkeyPatch) -> None:
-    """Who comes back in the place of a static member does not take it away."""
+    """Patch in a bug: a static member that returns does not remove its previous member id."""
     patch.setattr(groups, "_removed", lambda member_id: ())
 
 
 def _takes_held_tasks(patch: pytest.MonkeyPatch) -> None:
-    """Tasks that others have are given away."""
+    """Patch in a bug: tasks that other members still own are assigned again."""
     patch.setattr(StreamsState, "is_held_elsewhere", lambda *what, **more: False)
 
 
 def _shares_processes(patch: pytest.MonkeyPatch) -> None:
-    """Only members count, not the processes that they are in."""
+    """Patch in a bug: the assignor treats each member as a process of its own."""
     patch.setattr(StreamsState, "process_of", lambda self, member_id: member_id)
 
 
 def _forgets_epochs(patch: pytest.MonkeyPatch) -> None:
-    """A member that leaves takes the group back to its first epoch."""
+    """Patch in a bug: a member that leaves resets the group to its first epoch."""
     remove = StreamsGroup.remove
 
     def back(self: StreamsGroup, *what: Any) -> Any:
@@ -69,7 +67,7 @@ def _forgets_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 def _loses_tasks(patch: pytest.MonkeyPatch) -> None:
-    """The assignor leaves out a task."""
+    """Patch in a bug: the assignor leaves out one task of each subtopology."""
 
     def lossy(members: Any, tasks: Any, *what: Any) -> Any:
         return assign(members, {name: max(1, count - 1) for name, count in tasks.items()}, *what)
@@ -78,7 +76,7 @@ def _loses_tasks(patch: pytest.MonkeyPatch) -> None:
 
 
 def _leaves_remains(patch: pytest.MonkeyPatch) -> None:
-    """A member that has gone keeps its tasks."""
+    """Patch in a bug: a member that has left keeps its tasks."""
     apply = StreamsState.apply
 
     def keeps(self: StreamsState, change: Any) -> None:
@@ -89,12 +87,12 @@ def _leaves_remains(patch: pytest.MonkeyPatch) -> None:
 
 
 def _never_ends_sessions(patch: pytest.MonkeyPatch) -> None:
-    """The dead stay members."""
+    """Patch in a bug: members whose session has expired are never removed."""
     patch.setattr(StreamsGroupCoordinator, "_fence", lambda *what: None)
 
 
 def _has_no_standbys(patch: pytest.MonkeyPatch) -> None:
-    """Standby tasks are left out."""
+    """Patch in a bug: the assignor assigns no standby tasks."""
     patch.setattr(groups, "assign", lambda members, tasks, stateful, standbys: assign(members, tasks, (), 0))
 
 

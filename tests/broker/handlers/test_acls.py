@@ -1,4 +1,4 @@
-"""CreateAcls: which hosts of access control entries are accepted, by the level of the metadata."""
+"""Tests of the hosts that CreateAcls accepts in access control entries, at each metadata version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def created(host: str, release: str | None = None, **settings: str) -> tuple[int, str | None]:
-    """Create an entry for this host; return the error and its message."""
+    """Send CreateAcls for one entry with this host; return the error code and the error message."""
     rights = {"authorizer_class_name": AUTHORIZER, "super_users": "User:ANONYMOUS"}
     node = make_node(as_version=release, **rights, **settings)
     creation = AclCreation(

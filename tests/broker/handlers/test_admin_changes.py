@@ -1,4 +1,4 @@
-"""What admin clients change: settings, partitions, beginnings; and that a restart finds all of it."""
+"""Tests of admin requests that change settings, partition counts and log start offsets, also on restart."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TOPIC, BROKER = 2, 4
 def alter(
     node: Node, *changes: tuple[str, int, str | None], kind: int = TOPIC, name: str = "t", dry: bool = False
 ) -> tuple[int, str | None]:
-    """Ask for incremental changes; return the outcome."""
+    """Send IncrementalAlterConfigs for one resource; return the error code and the error message."""
     api = incremental_alter_configs_request
     configs = [
         api.AlterableConfig(name=setting, config_operation=operation, value=value)
@@ -519,7 +519,10 @@ def test_filters_of_quotas(components: list[tuple[str, int, str | None]], code: 
     ],
 )
 def test_partitions_with_long_names_cannot_move(length: int, partition: int, expected: int) -> None:
-    """A replica that moves has a directory with 41 more characters; names of files end at 255 bytes."""
+    """The directory of a replica that moves has a suffix of 41 characters.
+
+    The request fails if the name with the suffix is longer than 255 bytes, the limit of file systems.
+    """
     node, topic = make_node(), "x" * length
     make_topic(node, topic, 11)
     moved = AlterReplicaLogDirTopic(name=topic, partitions=[partition])

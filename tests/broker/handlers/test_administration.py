@@ -1,4 +1,4 @@
-"""Topics, settings, cluster, offsets, producer ids: the handlers that move no records."""
+"""Tests of the handlers that transfer no records: topics, settings, cluster, offsets, producer ids."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def test_the_registered_handlers_are_the_answer(setting: str, of_producer_ids: t
 
 
 def test_apis_of_clients_metrics_are_offered_where_these_are_taken() -> None:
-    """As Apache Kafka does, which offers them where a receiver of metrics is configured (KIP-714)."""
+    """ApiVersions lists the telemetry APIs only if `penstock.client.metrics` is on.
+
+    Apache Kafka, too, offers them only with a configured receiver of client metrics (KIP-714).
+    """
     names = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
     for settings, offered in (({}, set()), ({"penstock_client_metrics": "true"}, names)):
         entries = ask(make_node(**settings), ApiVersionsRequest(), 0).api_keys
@@ -106,7 +109,10 @@ def test_software_names(name: str, version: str, code: int) -> None:
 
 
 def test_a_client_of_another_cluster_or_node_is_sent_back_to_its_bootstrap_servers() -> None:
-    """KIP-1242. Without a cluster id nothing is compared, and before version 5 neither."""
+    """ApiVersions with another cluster or node id gets error 129 (KIP-1242).
+
+    Without a cluster id, and before version 5, the ids are not compared.
+    """
     node = make_node()
     here, there = node.cluster.cluster_id, "another"
     for version, cluster_id, node_id, code in (
@@ -203,7 +209,10 @@ def test_topics_by_id_since_version_12() -> None:
 
 
 def test_librdkafkas_stray_bytes_behind_a_request_are_ignored() -> None:
-    """librdkafka writes a null array as four zero bytes where the compact form has one."""
+    """librdkafka encodes a null array as four zero bytes where the compact format has one.
+
+    The surplus bytes at the end of the request do no harm.
+    """
     node = make_node()
     make_topic(node)
     frame = b"\0\3\0\x0c\0\0\0\7\0\1x\0" + b"\0\0\0\0\0\0\0"

@@ -1,4 +1,4 @@
-"""What a broker was started with is shown as Apache Kafka shows what its server.properties says."""
+"""Tests that DescribeConfigs shows a broker's start-up settings as Kafka shows those of server.properties."""
 
 from __future__ import annotations
 

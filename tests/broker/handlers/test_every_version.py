@@ -1,6 +1,6 @@
-"""Every API in every version it registers: request and answer can really be read and written.
+"""Tests of every API in every offered version: requests and responses can be encoded and decoded.
 
-A field set that a version does not have is an encode error, so this finds handlers that forget versions.
+The encoder fails for a field that the version does not have, so that handlers that ignore versions are found.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def find_coordinator(node: Node, version: int) -> Message:
 
 
 def resource_changes(message: type[Message], **config: Any) -> Callable[[Node, int], Message]:
-    """Requests that change `retention.ms` of a topic, and of one that does not exist."""
+    """Return a function that makes a request to set `retention.ms` of an existing and a missing topic."""
 
     def make(node: Node, version: int) -> Message:
         module = importlib.import_module(message.__module__)
@@ -424,11 +424,11 @@ EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.UNREGISTER_BROKER: {102},
     ApiKey.UNREGISTER_CONTROLLER: {35},
 }
-"""What the requests above run into, besides success."""
+"""A dict from API to the error codes, besides 0, that this module's requests may get."""
 
 
 def codes_in(part: Any) -> set[int]:
-    """Every error code in an answer, and 0."""
+    """Return every error code in a response, at any depth, and always 0."""
     found = {0}
     for name in type(part).__slots__:
         value = getattr(part, name)

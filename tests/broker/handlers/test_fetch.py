@@ -1,4 +1,4 @@
-"""Fetch: limits, waiting, errors, old versions."""
+"""Tests of the Fetch handler: size limits, waiting for records, error codes, and old versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ BATCH = len(batch_of(b"x" * 100))
 def fetch_request(
     *asked: tuple[int, int], topic: str = "t", limit: int = 1 << 20, **fields: Any
 ) -> FetchRequest:
-    """`asked` is (partition, offset); `limit` the partition's own."""
+    """Return a Fetch request; each of `asked` is a pair of partition and offset.
+
+    `limit` is the maximum number of bytes for each partition.
+    """
     partitions = [
         FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
         for partition, offset in asked
@@ -73,7 +76,10 @@ def test_records_from_an_offset_on_with_the_marks_of_the_log() -> None:
 
 @pytest.fixture
 def twins(tmp_path: Path) -> list[Node]:
-    """Two nodes with the same batches: in memory, and in files, which have a short way for one batch."""
+    """Return two nodes with the same batches: one stores them in memory, one in files.
+
+    Reads of a single batch from files take a faster code path.
+    """
     clock = ManualClock(NOW_MS)
     nodes = [make_node(), make_node(DiskStore(str(tmp_path), BrokerConfig({}), clock), clock)]
     for node in nodes:
@@ -276,7 +282,10 @@ def test_zstd_is_not_for_old_fetchers() -> None:
 
 
 def test_conversion_can_be_forbidden() -> None:
-    """By the broker's setting: that of topics is gone since 4.0."""
+    """With the broker's `log.message.downconversion.enable=false` Fetch v3 gets UNSUPPORTED_VERSION.
+
+    The topic setting for this was removed in Kafka 4.0.
+    """
     node = make_node(log_message_downconversion_enable="false")
     make_topic(node)
     assert produce(node, batch_of(b"x" * 100)).error_code == 0

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what is told once is not told again, and who may go on with which session."""
+"""Tests of fetch sessions (KIP-227): incremental responses, and the checks of session ids and epochs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ NEW, OVER = 0, -1
 def request(
     session: int, epoch: int, *asked: tuple[int, int], forget: tuple[int, ...] = (), **fields: Any
 ) -> FetchRequest:
-    """`asked` is (partition, offset) of topic t."""
+    """Return a Fetch request of a session.
+
+    Each of `asked` is a pair of partition and offset of topic ``t``.
+    """
     partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
         for index, offset in asked
@@ -42,7 +45,7 @@ def request(
 
 
 def told(answer: Any) -> list[int]:
-    """The partitions in an answer."""
+    """Check that a Fetch response has no error; return the partitions that it lists."""
     assert answer.error_code == 0
     return [partition.partition_index for topic in answer.responses for partition in topic.partitions]
 

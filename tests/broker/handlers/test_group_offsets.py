@@ -1,4 +1,4 @@
-"""Offsets: who may commit, what is answered, what goes and when."""
+"""Tests of committed offsets: which commits are accepted, what fetches return, when offsets are deleted."""
 
 from __future__ import annotations
 

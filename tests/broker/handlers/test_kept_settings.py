@@ -1,4 +1,4 @@
-"""Settings that mean nothing here are checked, kept and listed; levels of loggers hold."""
+"""Tests of settings without an effect, which the broker checks, stores and lists, and of logger levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fetch before version 4, over logs with markers and emptied batches: a client always gets further."""
+"""Tests of Fetch before version 4 over logs with transaction markers and emptied batches.
+
+A client must always get to the end of the log.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def marker(offset: int) -> bytes:
 
 
 def emptied(offset: int, count: int) -> bytes:
-    """A batch of `count` offsets whose records compaction has removed."""
+    """Return a batch that covers `count` offsets and whose records compaction has removed."""
     batch = bytearray(HEADER_BYTES)
     pack_header(
         batch,
@@ -51,7 +54,7 @@ def emptied(offset: int, count: int) -> bytes:
 
 
 def with_gap(offset: int, values: list[bytes], gap: int) -> bytes:
-    """A batch whose last `gap` records compaction has removed."""
+    """Return a batch whose last `gap` records compaction has removed."""
     batch = batch_of(*values, base_offset=offset)
     batch[23:27] = (len(values) + gap - 1).to_bytes(4, "big")
     refresh_crc(batch, 0, len(batch))
@@ -59,7 +62,7 @@ def with_gap(offset: int, values: list[bytes], gap: int) -> bytes:
 
 
 class Filling:
-    """A log that is filled batch by batch, as transactions and compaction leave it."""
+    """A log that a test fills batch by batch, with the markers and gaps of transactions and compaction."""
 
     def __init__(self) -> None:
         self.node: Node = make_node()
@@ -101,7 +104,10 @@ class Filling:
 
 
 def read_all(node: Node, version: int, limit: int, at_most: int = 500) -> dict[int, Any]:
-    """What a client reads that asks for more only where it was given part of a message."""
+    """Read the partition as an old client does, and return a dict from offset to value.
+
+    The client doubles its fetch limit when a response has only a part of a message.
+    """
     found: dict[int, Any] = {}
     position = 0
     for _ in range(at_most):

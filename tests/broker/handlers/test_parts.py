@@ -1,4 +1,4 @@
-"""What handlers say they need of a broker, and that a broker has it."""
+"""Tests that a broker has every attribute that a handler's protocol class requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODULES = sorted({offer.module or key.name.lower() for key, offer in OFFERED.ite
 
 
 def named_in(protocol: type[Any]) -> set[str]:
-    """The attributes and methods that a protocol asks for."""
+    """Return the names of the public attributes and methods that a protocol class declares."""
     found: set[str] = set()
     for base in protocol.__mro__:
         if base.__module__.startswith("penstock."):

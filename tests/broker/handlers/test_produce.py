@@ -1,4 +1,4 @@
-"""Produce: where records go, what comes back, and every way to be refused."""
+"""Tests of the Produce handler: where records are stored, what is answered, and every reason for an error."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def message_set(magic: int, codec: int = CompressionCodec.NONE) -> bytes:
 
 
 def around(magic: int, messages: bytes) -> bytes:
-    """Return a wrapper with a right checksum around messages that may have wrong ones."""
+    """Return a compressed wrapper message with a valid CRC around messages that may have invalid ones."""
     return encode_message(
         magic, 1, None, compress(CompressionCodec.GZIP, messages), NOW_MS, CompressionCodec.GZIP
     )
@@ -361,7 +361,10 @@ def test_appending_wakes_whoever_waits_for_the_partition() -> None:
 
 
 def test_the_lent_memory_is_free_after_the_call() -> None:
-    """The connection uses a frame's memory for the next request: the log must have taken its own copy."""
+    """The connection reuses a request's memory, so the log must have copied the records.
+
+    The test overwrites the memory and then reads the log.
+    """
     node = make_node()
     make_topic(node)
     request = produce_request(batch_of(b"a"))

@@ -1,4 +1,7 @@
-"""Requests that repeat what they name: no answer becomes much larger than request or usual answer."""
+"""Tests of requests that name the same element many times.
+
+No response may become much larger than the request or than the usual response.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,18 @@ from penstock.protocol.messages.list_transactions_request import ListTransaction
 
 TIMES = 1000
 MULTIPLE = 5
-"""An answer may be so many times as large as the request or as what it answers without repetition: some
-APIs answer every element, by its place in the request, with a short error (CreateAcls, DeleteAcls)."""
+"""The limit of a response's size, as a multiple of the request or of the response without repetition.
+
+Some APIs answer every element, in the order of the request, with a short error (CreateAcls, DeleteAcls).
+"""
 
 SLACK_BYTES = 500
 
 REPEATED_IS_REFUSED_ELSEWHERE = {(ApiKey.JOIN_GROUP, "protocols")}
-"""Protocols of a member are not answered at all; that a name comes twice is tested with the groups."""
+"""Arrays that this module does not repeat: the protocols in JoinGroup, which no response lists.
+
+The tests of groups cover repeated protocols.
+"""
 
 
 def full_node() -> Node:
@@ -61,7 +69,7 @@ def frame_of(request: Message, version: int) -> memoryview:
 
 
 def answer_size(node: Node, frame: memoryview, version: int) -> int:
-    """The bytes of an answer; 0 for what waits."""
+    """Return the size of a response in bytes; 0 for a request that waits."""
     outcome = answer(frame, context_of(node, version))
     return sum(map(len, outcome)) if isinstance(outcome, list) else 0
 
@@ -78,7 +86,7 @@ Path = tuple[str | int, ...]
 
 
 def arrays_in(struct: Any, path: Path = ()) -> Iterator[Path]:
-    """Where in a message there are lists with something in them."""
+    """Yield the path of each list in a message that has elements."""
     for name in slots_of(struct):
         value = getattr(struct, name)
         if isinstance(value, list) and value:
@@ -88,7 +96,7 @@ def arrays_in(struct: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def with_repetition(message: Message, path: Path) -> Message:
-    """The message, with everything in one of its lists named many times."""
+    """Repeat the elements of one list of a message many times, and return the message."""
     holder: Any = message
     for step in path[:-1]:
         holder = holder[step] if isinstance(step, int) else getattr(holder, step)

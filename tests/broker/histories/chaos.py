@@ -1,4 +1,4 @@
-"""Clients at work while everything goes wrong that can, and the history of it."""
+"""Producers and readers that work while faults are injected, and the history that they record."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TROUBLES: list[Trouble] = [refuse, lose, hang_up, damage, dawdle, overtake, paus
 
 
 class Chaos:
-    """Producers and readers on one broker, for a number of troubles."""
+    """A run of producers and readers on one broker during a number of injected faults."""
 
     def __init__(self, broker: KafkaBroker, seed: int, *, producers: int = 3, partitions: int = 2) -> None:
         self._broker = broker
@@ -71,7 +71,7 @@ class Chaos:
         self.history = History()
 
     def run(self, troubles: int) -> History:
-        """Let everybody work while trouble follows trouble; return what each of them believes."""
+        """Run all clients while faults follow each other; return the history of their writes and reads."""
         threads = [
             threading.Thread(target=self._guarded, args=(self._produce, f"producer {n}"))
             for n in range(self._producers)

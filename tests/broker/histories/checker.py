@@ -1,7 +1,7 @@
-"""Histories of concurrent clients, and what may not be in them.
+"""A checker for histories of concurrent clients, which finds what a correct log cannot have produced.
 
-A history is what clients believe: writes with their outcome, reads with what was found, and at the end
-the whole of every partition. `violations` compares them; it knows nothing of how the history came about.
+A history has the clients' view: writes with their outcome, reads with their result, and the final content of
+every partition. `violations` compares these without regard to how the history was made.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 Place = tuple[str, int]
-"""Topic and partition."""
+"""A partition: topic name and partition number."""
 
 
 @dataclass
 class Write:
     """One record that a producer was asked to send. Values are unique in a history.
 
-    `offset` is what was acknowledged, None where the producer gave up or never heard. `refused` says that
-    the broker said no for good, so that the record must not be there.
+    `offset` is the acknowledged offset, or None if the producer gave up or got no answer. `refused` is True
+    if the broker refused the record with a final error: then the record must not be in the log.
     """
 
     producer: str
@@ -32,7 +32,7 @@ class Write:
 
 @dataclass
 class Read:
-    """One record that a reader was given; a reader's reads are in the order it got them."""
+    """One record that a reader received; the reads of one reader are listed in the order received."""
 
     reader: str
     place: Place
@@ -42,16 +42,22 @@ class Read:
 
 @dataclass
 class History:
-    """What happened. `writes` are in the order of each producer's calls."""
+    """The writes and reads of one run, and the final logs.
+
+    `writes` are in the order of each producer's calls.
+    """
 
     writes: list[Write] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     logs: dict[Place, list[tuple[int, bytes]]] = field(default_factory=dict)
-    """Every partition at the end: offsets and values, as read from its beginning."""
+    """The final content of every partition, read from its start: pairs of offset and value."""
 
 
 def violations(history: History, *, once: bool = True) -> list[str]:
-    """Everything in a history that a log may not do. `once` says that producers were idempotent."""
+    """Return a line for everything in a history that a correct log cannot produce.
+
+    With `once` the producers were idempotent, so that duplicates and reordering count, too.
+    """
     found = list(_gaps(history))
     found += _lost(history)
     found += _diverging(history)
@@ -98,7 +104,10 @@ def _made_up(history: History) -> Iterator[str]:
 
 
 def _skipped(history: History) -> Iterator[str]:
-    """A reader that reads on gets every record, in order; it may begin again at an earlier one."""
+    """Yield a line for each record that a reader has skipped.
+
+    A reader must get records in order without gaps, but may start again at an earlier offset.
+    """
     last: dict[tuple[str, Place], int] = {}
     for read in history.reads:
         before = last.get((read.reader, read.place))
@@ -118,7 +127,10 @@ def _duplicates(history: History) -> Iterator[str]:
 
 
 def _disordered(history: History) -> Iterator[str]:
-    """What one producer sent to one partition is there in the order of sending."""
+    """Yield a line for each record that lies before an earlier one of its producer.
+
+    The order of a producer's records in a partition must be the order of sending.
+    """
     order = {write.value: (write.producer, number) for number, write in enumerate(history.writes)}
     for place, log in history.logs.items():
         last: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The checker passes what is right, and catches each thing that may not be, in a history doctored for it."""
+"""Tests of the checker of histories: it accepts a correct history, and finds each error put into a copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ PLACE = ("t", 0)
 
 
 def good(seed: int = 1) -> History:
-    """Two producers, two readers, fifty records, some of them unacknowledged but there, some not."""
+    """Return a correct history of two producers, two readers and fifty records.
+
+    Of the records without an acknowledgement some are in the log and some are not.
+    """
     rng = random.Random(seed)
     history = History()
     log: list[tuple[int, bytes]] = []

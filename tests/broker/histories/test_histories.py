@@ -1,4 +1,4 @@
-"""Concurrent clients under injected faults: their histories pass the checker."""
+"""Tests that concurrent clients under injected faults record histories without violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members have written down, and the laws that hold for all of it together."""
+"""A reader of the event files of killed group members, which checks the events of all members together."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from itertools import pairwise
 from pathlib import Path
 
 LIMIT = 5
-"""Deliveries of a record: `share.delivery.count.limit`."""
+"""The maximum number of deliveries of a record: `share.delivery.count.limit`."""
 
 Place = tuple[int, int]
-"""A partition and an offset."""
+"""A record's partition and offset."""
 
 
 class Diaries:
-    """The lines of all members of a group. `ended` has, by file, when its member was killed.
+    """The events from the files of all members of a group.
 
-    `given` is a file in which the brokers themselves note what members acquire, where there is one.
+    `ended` is a dict from file to the time at which its member was killed. `given` is a file in which the
+    brokers record the acquisitions of members, or None.
     """
 
     def __init__(self, files: list[Path], ended: dict[Path, float], given: Path | None = None) -> None:
         self.acquired: dict[Place, list[tuple[float, int]]] = defaultdict(list)
-        """When a broker has given a record to a member, and the delivery count."""
+        """For each record: the times at which a broker gave it to a member, with the delivery counts."""
         self.deliveries: dict[Place, list[tuple[float, int]]] = defaultdict(list)
-        """When the poll began, and the delivery count."""
+        """For each record: the start times of the polls that returned it, with the delivery counts."""
         self.said: dict[Place, list[tuple[str, int]]] = defaultdict(list)
-        """The types that were sent, and the delivery count with which the record had come."""
+        """For each record: the acknowledgement types that were sent, with the delivery count at delivery."""
         self.taken: dict[Place, list[tuple[float, str, int]]] = defaultdict(list)
-        """When the broker's answer was there, the type and the delivery count."""
+        """For each record: the times of confirmed acknowledgements, their types and delivery counts."""
         self.tried: dict[int, set[int]] = defaultdict(set)
         self.commits: dict[int, list[tuple[float, int]]] = defaultdict(list)
-        """By partition: when a commit was answered, and its offset."""
+        """A dict from partition to the commits: the time of the answer, and the committed offset."""
         self.owned: dict[int, list[tuple[float, float, str]]] = defaultdict(list)
-        """By partition: from when until when a member had it that gave it up, or was killed.
+        """A dict from partition to the intervals in which a member owned it, until revoked or killed.
 
-        One that has lost it hears of that late: another may have it by then.
+        Partitions that were lost without a revocation are not listed: the member notices it late, when
+        another one may already own the partition.
         """
         self.epochs: dict[str, int] = {}
-        """The last epoch that the broker has answered each member of a streams group."""
+        """A dict from each member of a streams group to the last epoch that the broker answered."""
         self.counted: set[Place] = set()
-        """What has come out of the last task of a streams group."""
+        """The input records that the last subtopology of a streams group has counted."""
         self.faults: list[str] = []
         if given is not None:
             self._read_given(given)
@@ -97,25 +99,25 @@ class Diaries:
     # --- share groups ------------------------------------------------------------------------------------
 
     def is_done(self, place: Place) -> bool:
-        """Return whether a record may be finished: accepted, rejected, or delivered as often as allowed.
+        """Return True if a record may be finished: accepted, rejected, or at the delivery limit.
 
-        What was said and not answered may have happened.
+        An acknowledgement that was sent but not answered may have taken effect.
         """
         if any(type_ != "release" for type_, _ in self.said[place]):
             return True
         return any(count >= LIMIT for _, count in self.deliveries[place])
 
     def is_accepted(self, place: Place) -> bool:
-        """Return whether the broker has answered that a record is finished."""
+        """Return True if the broker has confirmed a final acknowledgement of the record."""
         return any(type_ != "release" for _, type_, _ in self.taken[place])
 
     def share_faults(self) -> list[str]:
-        """Return what must not have happened in a share group.
+        """Return a line for each violation in a share group, such as a redelivered finished record.
 
-        A delivery counts from when a broker gave the record, where brokers note that, else from when the poll
-        began. A poll may return what an earlier one has fetched: when its leader moves meanwhile another
-        member may be given the record, and finish it. An answer that it is finished may come twice as well:
-        brokers have nothing against late acknowledgements of what lies before the start offset (KIP-932).
+        A delivery counts from the time at which a broker gave the record, if brokers record it, else from the
+        start of the poll. A poll may return records of an earlier fetch: if the leader has moved meanwhile,
+        another member may get a record and finish it. A final acknowledgement may also succeed twice: brokers
+        accept late acknowledgements of records below the start offset (KIP-932).
         """
         faults = []
         for place, answers in self.taken.items():
@@ -133,7 +135,11 @@ class Diaries:
     # --- consumer groups ---------------------------------------------------------------------------------
 
     def consumer_faults(self) -> list[str]:
-        """Return what must not have happened in a consumer group."""
+        """Return a line for each violation in a consumer group.
+
+        Violations are lower commits after higher ones, records delivered after their commit, and two owners
+        at a time.
+        """
         faults = []
         for partition, commits in self.commits.items():
             highest = 0

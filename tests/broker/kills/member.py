@@ -1,17 +1,17 @@
-"""One member that a test kills: ``python member.py KIND SERVERS GROUP TOPIC SEED FILE``.
+"""A group member for a test to kill: ``python member.py KIND SERVERS GROUP TOPIC SEED FILE``.
 
-KIND is ``share`` or ``consumer``. Appends a line to FILE for all that it gets, says, and is answered, with
-times of the monotonic clock, which all processes of a machine share. A line is written before what it
-announces and after what it reports, so that a SIGKILL at any moment leaves nothing unsaid:
+KIND is ``share`` or ``consumer``. The program appends a line to FILE for each record, request and answer,
+with times of the monotonic clock, which all processes of a machine share. The line of a request is written
+before the request, and the line of an event after the event, so that a SIGKILL leaves no request out:
 
-    D BEGAN NOW PARTITION OFFSET COUNT    a poll that began at BEGAN has returned a record
-    S NOW PARTITION OFFSET TYPE COUNT     is about to be acknowledged
-    A NOW PARTITION FIRST LAST            the broker has taken acknowledgements
-    O NOW PARTITION                       has the partition from now on
-    L NOW PARTITION                       has it no more
-    X NOW PARTITION                       has lost it: the group has gone on without the member
-    T NOW PARTITION OFFSET                is about to commit
-    C NOW PARTITION OFFSET                the broker has taken a commit
+    D BEGAN NOW PARTITION OFFSET COUNT    a poll that began at BEGAN has returned this record
+    S NOW PARTITION OFFSET TYPE COUNT     the member is about to acknowledge this record
+    A NOW PARTITION FIRST LAST            the broker has confirmed acknowledgements
+    O NOW PARTITION                       the member owns the partition from now on
+    L NOW PARTITION                       the member has had the partition revoked
+    X NOW PARTITION                       the member has lost the partition: it was fenced
+    T NOW PARTITION OFFSET                the member is about to commit this offset
+    C NOW PARTITION OFFSET                the broker has confirmed the commit
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPES = ("accept",) * 16 + ("release",) * 3 + ("reject",)
 
 
 class Diary:
-    """A file of lines, each in the hands of the operating system once it is written."""
+    """A file to which a member appends its events; a written line survives a SIGKILL of the process."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

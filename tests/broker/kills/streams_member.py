@@ -1,13 +1,14 @@
-"""One instance of a streams application that a test kills: ``python streams_member.py streams SERVERS GROUP
+"""A streams application instance for a test to kill: ``python streams_member.py streams SERVERS GROUP
 TOPIC SEED FILE``.
 
-It has two members (KIP-1071), as an instance with two threads has. Subtopology 0 reads TOPIC and puts where
-each record was into the repartition topic ``r``; subtopology 1 reads that, and counts. Appends to FILE the
-lines of `member.py`, where partitions behind those of TOPIC are those of ``r``, and these:
+The instance has two members (KIP-1071), like an instance with two threads. Subtopology 0 reads TOPIC and
+writes the partition and offset of each record to the repartition topic ``r``; subtopology 1 reads ``r`` and
+counts the records. The program appends to FILE the lines of `member.py`, in which partition numbers above
+those of TOPIC are partitions of ``r``, and these lines:
 
-    E MEMBER EPOCH     the broker has answered this member epoch
-    N PARTITION OFFSET    has counted this record of TOPIC
-    F TEXT             something that must not happen has happened
+    E MEMBER EPOCH     the broker has answered with this member epoch
+    N PARTITION OFFSET    subtopology 1 has counted this record of TOPIC
+    F TEXT             an invariant was broken; TEXT describes it
 """
 
 from __future__ import annotations
@@ -36,17 +37,23 @@ from broker.wire_client import WireClient
 PARTITIONS = 3
 REPARTITION = "r"
 ALONE_S = 4.0
-"""Without an answer for so long a member drops its tasks: the session of 5 s may be over."""
+"""The time in seconds without an answer after which a member drops its tasks.
+
+Its session, of 5 s, may be about to expire.
+"""
 BROKEN = (OSError, EOFError)
 RETRIED = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
 LOST = (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND)
 
 Task = tuple[str, int]
-"""A subtopology and a partition."""
+"""A subtopology id and a partition number."""
 
 
 def place_of(task: Task) -> int:
-    """The number of what a task reads, among the partitions of both topics."""
+    """Return the number by which the event file identifies a task's input partition.
+
+    The partitions of TOPIC come first, then those of the repartition topic.
+    """
     return task[1] + PARTITIONS * int(task[0])
 
 
@@ -86,7 +93,7 @@ def topology(topic: str) -> beating.Topology:
 
 
 class Coordinator:
-    """The coordinator of the group: looked for again where it is not any more."""
+    """A connection to the group coordinator, which looks the coordinator up again after an error."""
 
     def __init__(self, servers: str, group: str) -> None:
         self._addresses = [(each.split(":")[0], int(each.split(":")[1])) for each in servers.split(",")]
@@ -94,7 +101,7 @@ class Coordinator:
         self._wire: WireClient | None = None
 
     def ask(self, request: Any, version: int) -> Any:
-        """The answer; None where there was none."""
+        """Send a request to the coordinator; return the response, or None if the connection breaks."""
         try:
             if self._wire is None:
                 self._wire = self._found()
@@ -119,7 +126,7 @@ class Coordinator:
 
 
 class Member:
-    """One member, and the tasks that it works on."""
+    """One member of the streams group, with its epoch and the tasks that it runs."""
 
     def __init__(self, name: str, diary: Diary) -> None:
         self.name = name
@@ -130,7 +137,7 @@ class Member:
         self.tells = True
         self.next_beat = 0.0
         self.answered = 0.0
-        """When the heartbeat was sent that was answered last."""
+        """The time at which the last answered heartbeat was sent, in monotonic seconds."""
         self.positions: dict[Task, int] = {}
         self.committed: dict[Task, int] = {}
 
@@ -139,7 +146,7 @@ class Member:
         return self.active | self.standby
 
     def drop(self, tasks: Iterable[Task], word: str = "L") -> None:
-        """Have active tasks no more."""
+        """Stop running these active tasks, and write a line for each to the event file."""
         dropped = list(tasks)
         now = time.monotonic()
         self._diary.say((word, now, place_of(task)) for task in dropped)
@@ -149,7 +156,7 @@ class Member:
             self.committed.pop(task, None)
 
     def lose(self) -> None:
-        """Have nothing any more, and join anew."""
+        """Drop all tasks and go back to epoch 0, so that the next heartbeat joins again."""
         self.drop(set(self.active), "X")
         self.standby.clear()
         self.epoch, self.tells, self.next_beat = 0, True, 0.0
@@ -159,7 +166,7 @@ class Member:
             self.lose()
 
     def take(self, active: set[Task], standby: set[Task]) -> None:
-        """Have what the broker says; what goes was committed before."""
+        """Adopt the tasks of a response. The offsets of dropped tasks were committed before."""
         self.drop(self.active - active)
         self._diary.say(("O", time.monotonic(), place_of(task)) for task in active - self.active)
         self.active, self.standby = active, standby
@@ -167,7 +174,7 @@ class Member:
 
 
 class Instance:
-    """Two members, which one loop serves."""
+    """An instance of the streams application: two members that share one loop."""
 
     def __init__(self, servers: str, group: str, topic: str, dice: Random, diary: Diary) -> None:
         self._group, self._topic, self._dice, self._diary = group, topic, dice, diary
@@ -244,7 +251,7 @@ class Instance:
         return self._topic if task[0] == "0" else REPARTITION
 
     def _find_positions(self) -> None:
-        """Ask where the group is in tasks that are new."""
+        """Fetch the committed offsets of tasks that have no position yet."""
         for member in self._members:
             unknown = [task for task in member.active if task not in member.positions]
             if not unknown:
@@ -269,7 +276,7 @@ class Instance:
                         member.positions[task] = member.committed[task] = max(0, found.committed_offset)
 
     def _commit(self, member: Member, tasks: Iterable[Task]) -> None:
-        """Commit what was read of tasks, if there is something."""
+        """Commit the positions of tasks that have advanced since their last commit."""
         ends = {task: member.positions[task] for task in tasks if task in member.positions}
         ends = {task: end for task, end in ends.items() if end > member.committed[task]}
         if not ends:
@@ -307,7 +314,7 @@ class Instance:
     # --- records -----------------------------------------------------------------------------------------
 
     def _work(self, consumer: Consumer, producer: Producer) -> None:
-        """Read some records, work on them, and commit."""
+        """Read some records, process them, and commit the offsets."""
         owners = {
             TopicPartition(self._topic_of(task), task[1]): (member, task)
             for member in self._members

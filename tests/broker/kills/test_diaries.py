@@ -1,4 +1,4 @@
-"""The judge of members that are killed: what it takes for a fault, and what not."""
+"""Tests of the class `Diaries`, which finds violations in the event files of killed group members."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""SIGKILL for brokers and members of share groups and consumer groups, at random moments by seed.
+"""Tests that kill brokers and members of share and consumer groups with SIGKILL, at random moments.
 
-Right after each kill the offsets must be there; at the end all that any member was given, has said and was
-answered must agree: nothing that is finished comes again, counts of deliveries do not go back, nothing is
-lost.
+After each kill the committed offsets must not have gone back. At the end the events of all members are
+compared: no finished record is delivered again, delivery counts do not go back, no record is lost.
 """
 
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PARTITIONS = 3
 TOPIC = GROUP = "t"
 PROGRAMS = {"share": "member.py", "consumer": "member.py", "streams": "streams_member.py"}
-"""What runs as a member, by the kind of the group."""
+"""A dict from group type to the program that runs a member."""
 PATIENCE_S = 300.0
 SETTINGS = {
     "log.flush.interval.messages": "1",
@@ -58,18 +58,18 @@ SETTINGS = {
 
 
 class Served(Protocol):
-    """What is killed, and serves again at the same addresses with the same data."""
+    """An interface for what a run kills: brokers that restart at the same addresses with the same data."""
 
     servers: str
     given: Path | None
-    """Where brokers note which records of share groups members acquire, if they do."""
+    """A file in which brokers record the acquisitions of share group members; None if they do not."""
 
     def kill(self, dice: Random) -> None: ...
     def start(self) -> None: ...
 
 
 class Process:
-    """Brokers in a process of their own: one, or several, which all end at once."""
+    """One process with one or several brokers, which a kill ends all together."""
 
     given = None
 
@@ -96,7 +96,7 @@ class Process:
 
 
 class Nodes:
-    """A cluster of three of which one is killed at a time: leaders and coordinators move."""
+    """A cluster of three brokers of which one is killed at a time, so that leaders and coordinators move."""
 
     def __init__(self, cluster: KafkaCluster, given: Path) -> None:
         self.servers = cluster.bootstrap_servers
@@ -107,7 +107,7 @@ class Nodes:
         self._killed = 0
 
     def _note_acquired(self, route: VersionedRoute) -> VersionedRoute:
-        """Have a broker append a line to the file `given` for each range of records that a member gets."""
+        """Wrap the ShareFetch route so that a broker appends each acquired range to the file `given`."""
         if route.key != ApiKey.SHARE_FETCH:
             return route
         handle = route.handle
@@ -136,11 +136,21 @@ class Nodes:
 
 
 def free_range(count: int) -> int:
-    """Return the first of so many ports in a row that are free."""
+    """Return the first of `count` consecutive free ports."""
     while True:
         [port] = free_ports(1)
-        if port + count < 65_536:
+        if port + count < 65_536 and all(is_free(each) for each in range(port + 1, port + count)):
             return port
+
+
+def is_free(port: int) -> bool:
+    """Return True if a server can listen on this port."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
@@ -157,7 +167,7 @@ def served(place: str, directory: Path) -> Iterator[Served]:
 
 
 class Members:
-    """Processes that are members of the group, and their diaries."""
+    """The processes of a group's members, with the event files that they write."""
 
     def __init__(self, kind: str, at: Served, directory: Path, dice: Random) -> None:
         self._kind, self._servers, self._directory, self._dice = kind, at.servers, directory, dice
@@ -188,7 +198,7 @@ class Members:
         self.begin()
 
     def check(self) -> None:
-        """None may end by itself."""
+        """Check that no member process has ended by itself."""
         for file, process in self.running.items():
             assert process.poll() is None, file.with_suffix(".err").read_text()
 
@@ -201,7 +211,7 @@ class Members:
 
 
 class Run:
-    """One group, its members, and what serves them, until so many kills have happened."""
+    """A test run with one group, its members and brokers, which ends after a number of kills."""
 
     def __init__(self, kind: str, at: Served, directory: Path, seed: int) -> None:
         self.kind, self.at = kind, at
@@ -209,7 +219,7 @@ class Run:
         self.members = Members(kind, at, directory / "members", self.dice)
         self.produced = dict.fromkeys(range(PARTITIONS), 0)
         self.starts = dict.fromkeys(range(PARTITIONS), 0)
-        """The furthest start offset, or committed offset, that was seen."""
+        """A dict from partition to the highest start offset or committed offset that was seen."""
 
     def go(self, kills: int) -> None:
         retries = {"retry.backoff.ms": 20, "retry.backoff.max.ms": 200}
@@ -232,7 +242,7 @@ class Run:
         self.judge()
 
     def strike(self, admin: Admin) -> None:
-        """Kill a member, what serves, or both; and look at the offsets at once."""
+        """Kill a member, the broker, or both. After a kill of the broker, check the offsets at once."""
         victim = self.dice.choice(["broker", "broker", "member", "both"])
         if victim != "broker":
             self.members.kill_one()
@@ -251,14 +261,14 @@ class Run:
         producer.flush()
 
     def offsets(self, admin: Admin) -> dict[int, int]:
-        """Where the group is, by partition: the first record that is not finished."""
+        """Return the group's offset of each partition: share-partition start offset, or committed offset."""
         if self.kind == "share":
             found = admin.list_share_group_offsets(GROUP)
             return {tp.partition: at.start_offset for tp, at in found.items() if at.start_offset is not None}
         return {tp.partition: at.offset for tp, at in admin.list_group_offsets(GROUP).items()}
 
     def check_offsets(self, admin: Admin, before: Diaries) -> None:
-        """Offsets have not gone back behind what was answered before the kill, nor gone too far."""
+        """Check that offsets are not below those confirmed before the kill, nor too high."""
         found = self.offsets(admin)
         after = self.members.diaries()
         for partition in self.starts:

@@ -1,7 +1,7 @@
-"""SIGKILL for brokers and instances of a streams group (KIP-1071), at random moments by seed.
+"""Tests that kill brokers and instances of a streams group (KIP-1071) with SIGKILL, at random moments.
 
-Right after each kill offsets and epochs must be there, and no task is active twice; at the end every record
-has gone through both subtopologies, and every task is active once, with a copy at another instance.
+After each kill, offsets and epochs must not have gone back, and no task may be active twice. At the end every
+record has passed both subtopologies, and every task is active once, with a standby at another instance.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.errors import PenstockError
 
 TASKS = [(name, index) for name in "01" for index in range(PARTITIONS)]
 READ = [TopicPartition(name, index) for name in (TOPIC, REPARTITION) for index in range(PARTITIONS)]
-"""What the tasks read, in the order of the numbers in diaries."""
+"""The input partitions of all tasks, in the order of the partition numbers in the event files."""
 
 
 class StreamsRun(Run):
-    """Like `Run`, for a group whose members have tasks."""
+    """A test run like `Run`, for a streams group, whose members own tasks."""
 
     def __init__(self, at: Served, directory: Path, seed: int) -> None:
         super().__init__("streams", at, directory, seed)
@@ -35,7 +35,7 @@ class StreamsRun(Run):
         return {READ.index(tp): at.offset for tp, at in found.items()}
 
     def check_offsets(self, admin: Admin, before: Diaries) -> None:
-        """Neither offsets nor epochs have gone back, and no task is active twice."""
+        """Check that offsets and epochs have not gone back, and that no task is active twice."""
         super().check_offsets(admin, before)
         [group] = admin.describe_streams_groups([GROUP])
         assert group.epoch >= self._epoch, f"the group has gone back to epoch {group.epoch}"
@@ -76,7 +76,7 @@ class StreamsRun(Run):
             self.check_tasks()
 
     def check_tasks(self) -> None:
-        """Every task is active at one member, and those with state in standby at another instance."""
+        """Check that every task is active once, and each stateful one has a standby at another instance."""
         with Admin(self.at.servers) as admin:
             [group] = admin.describe_streams_groups([GROUP])
         active = {

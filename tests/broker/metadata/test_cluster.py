@@ -1,4 +1,4 @@
-"""Topics: creating, deleting, what survives a restart, and the records that make it survive."""
+"""Tests of creating and deleting topics, and of the metadata records from which a restart restores them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_metadata_records_come_back_from_their_frames(record: Any) -> None:
 
 
 def test_a_topic_record_in_bytes() -> None:
-    """As KRaft writes it: frame version 1, type 2, version 0, compact name, id, no tags."""
+    """A topic record has KRaft's bytes: frame version 1, type 2, version 0, compact name, id, no tags."""
     assert (
         frame(TopicRecord(name="ab", topic_id=bytes(range(16)))) == b"\1\2\0\3ab" + bytes(range(16)) + b"\0"
     )
@@ -151,7 +151,11 @@ def test_a_broken_default_replication_factor_is_told() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [(None, 3), ("3.9", 3), ("2.8", 38)])
 def test_a_topic_that_metadata_cannot_make_is_unknown_for_now(release: str | None, code: int) -> None:
-    """Since controllers place replicas, Kafka does not wait for their word; brokers before did it alone."""
+    """Metadata answers UNKNOWN_TOPIC_OR_PARTITION for a topic that it cannot create with three replicas.
+
+    Older releases, such as 2.8, place replicas at the broker and answer INVALID_REPLICATION_FACTOR (38).
+    Newer brokers answer before the controller has decided.
+    """
     clock = ManualClock(NOW_MS)
     config = BrokerConfig({"default.replication.factor": "3"}, release)
     node = Node(config, MemoryStore(1, clock), clock)
@@ -165,7 +169,10 @@ def test_a_topic_that_metadata_cannot_make_is_unknown_for_now(release: str | Non
 def test_without_a_topic_for_it_there_is_no_coordinator_yet(
     key_type: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as where too few brokers live; it closed the connection."""
+    """The coordinator's internal topic cannot be created, as with too few brokers.
+
+    FindCoordinator then answers COORDINATOR_NOT_AVAILABLE, where an earlier release closed the connection.
+    """
     node = make_node()
 
     def refuse(*_: object, **__: object) -> None:
@@ -276,7 +283,7 @@ def test_another_topics_data_under_the_same_name_are_not_touched(tmp_path: Path)
 
 
 def abandon(node: Node) -> None:
-    """Let go of the directory as a killed process does."""
+    """Release the lock of a data directory without a clean shutdown, as a killed process does."""
     assert isinstance(node.store, DiskStore)
     node.store._directory.abandon()
 

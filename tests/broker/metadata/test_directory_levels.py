@@ -1,4 +1,4 @@
-"""The level of a directory that no broker uses: seen, lowered and raised by a snapshot."""
+"""Tests of showing and changing the metadata version of a data directory that no broker uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata records applied to an image, and the fewest records that say the same."""
+"""Tests of applying metadata records to a cluster image, and of writing an image as few records."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def partition(index: int = 0, topic_id: bytes = T, **fields: Any) -> Message:
 
 
 def out(image: ClusterImage) -> list[tuple[str, int, Message]]:
-    """Name, version and content of each record."""
+    """Return the name, the version and the content of each record that an image is written as."""
     found = []
     values = [frame(record, metadata_level(image.features)) for record in image.records()]
     for value in values:
@@ -179,7 +179,10 @@ def test_what_is_unknown_or_damaged_is_refused(value: bytes) -> None:
 
 
 def test_a_reassigned_replica_keeps_its_directory_and_a_new_one_has_none_yet() -> None:
-    """Apache Kafka does not start on a partition with more or fewer directories than replicas."""
+    """The partition record lists one directory per replica; a new replica gets the zero id.
+
+    Apache Kafka does not start if the numbers of directories and replicas differ.
+    """
     metadata = folded(
         level(25),
         messages.TopicRecord(name="t", topic_id=T),
@@ -197,7 +200,7 @@ def test_a_gap_in_the_partitions_of_a_topic_is_refused() -> None:
 
 
 def test_every_type_of_record_with_an_effect_is_written_again() -> None:
-    """Also what this broker does not use: controllers, and ACL entries of later releases."""
+    """Records are kept also if this broker does not use them, such as controllers and newer ACL entries."""
     records = [
         level(30),
         messages.RegisterBrokerRecord(broker_id=1, broker_epoch=12, fenced=True, rack="r"),

@@ -1,4 +1,4 @@
-"""Levels of features that a new data directory gets: what the Apache Kafka that comes after it starts on."""
+"""Tests of the feature levels in a new data directory, with which a given Apache Kafka release must start."""
 
 from __future__ import annotations
 
@@ -69,14 +69,17 @@ def test_a_release_that_is_not_known_is_refused(name: str, tmp_path: Path) -> No
 
 
 def test_levels_are_those_of_kafkas_tools() -> None:
-    """As `kafka-storage version-mapping` of each release prints them."""
+    """The levels equal the output of each release's `kafka-storage version-mapping`."""
     assert (level_of("3.3"), level_of("3.9-IV0"), level_of("4.2")) == (7, 21, 29)
     assert list(LEVELS.values()) == sorted(set(LEVELS.values()))
     assert max(LEVELS.values()) == METADATA_LEVEL_MAX
 
 
 def test_a_new_directory_names_its_voter(tmp_path: Path) -> None:
-    """Without `controller.quorum.voters` Apache Kafka looks for the voters here (KIP-853)."""
+    """The first checkpoint of the metadata log names the node as a voter.
+
+    Without `controller.quorum.voters` Apache Kafka reads the voters from it (KIP-853).
+    """
     open_node(tmp_path, node_id="7").store.close()
     meta = read_meta_properties(str(tmp_path))
     assert meta is not None
@@ -90,7 +93,10 @@ def test_a_new_directory_names_its_voter(tmp_path: Path) -> None:
 
 
 def test_a_directory_for_a_release_that_cannot_read_who_votes_does_not_say_it(tmp_path: Path) -> None:
-    """Apache Kafka 3.6 and 3.8 ended at their start on such a checkpoint; 3.9 is the first to read it."""
+    """A directory for a release before 3.9 has no voters in its checkpoint.
+
+    Apache Kafka 3.6 and 3.8 fail to start on a checkpoint with voters; 3.9 is the first release to read one.
+    """
     for release, names_voters in (("3.3", False), ("3.8", False), ("3.9", True), ("4.3", True)):
         path = tmp_path / release
         open_node(path, penstock_metadata_version=release).store.close()

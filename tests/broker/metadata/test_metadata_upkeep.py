@@ -1,4 +1,4 @@
-"""The metadata log of a broker that runs for years: snapshots stand for what is old, whatever fails."""
+"""Tests of the metadata log in the long run: snapshots replace old records, and no failure loses data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def open_node(path: Path, clock: ManualClock | None = None, **settings: object) 
 
 
 def churn(node: Node, count: int, tag: str = "gone") -> None:
-    """Make and delete so many topics, with a second of housekeeping behind each."""
+    """Create and delete this number of topics, each followed by one second of periodic maintenance."""
     for number in range(count):
         topic = make_topic(node, f"{tag}-{number}")
         node.cluster.delete_topics([topic], node.clock.now_ms())
@@ -64,7 +64,7 @@ def first_segment(path: Path) -> int:
 
 
 def check_whole(path: Path) -> None:
-    """A start on the directory finds all that was there, and goes on."""
+    """Start a node on the directory, and check that it has all metadata and can create topics."""
     node = open_node(path)
     assert set(node.cluster.topics) == {"t"}
     assert node.cluster.topic("t").config.overrides == {"retention.ms": "1234"}
@@ -100,7 +100,7 @@ def test_the_metadata_log_does_not_grow_for_ever(in_order: bool, tmp_path: Path)
 
 
 def test_a_long_log_gets_a_snapshot_soon_after_the_start(tmp_path: Path) -> None:
-    """The next start reads that, and what is behind it."""
+    """The next start reads this snapshot and only the records after it."""
     between = 10**9
     node = begin(tmp_path, metadata_log_max_record_bytes_between_snapshots=between)
     churn(node, 15)
@@ -143,7 +143,7 @@ def test_without_limits_nothing_goes(tmp_path: Path) -> None:
 def test_nothing_goes_before_its_snapshot_is_whole(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A snapshot that failed is tried again later; no file of the log has gone meanwhile."""
+    """A failed snapshot is tried again later; until one succeeds, no file of the log is deleted."""
     attempts: list[object] = []
 
     def refuse(*args: Any, **more: Any) -> Any:
@@ -176,7 +176,7 @@ def test_nothing_goes_before_its_snapshot_is_whole(
 def test_a_crash_at_any_point_leaves_what_a_start_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is copied before each file is renamed or deleted, and each copy is started on."""
+    """The test copies the directory before each rename or deletion, and starts a node on each copy."""
     live = tmp_path / "live"
     node = begin(live)
     churn(node, 25)
@@ -219,7 +219,7 @@ def test_what_a_crash_has_left_unfinished_goes(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_has_nothing_that_came_after_it_was_begun(tmp_path: Path) -> None:
-    """What is appended meanwhile may not be on the disk when the snapshot is."""
+    """Records that are appended while a snapshot is written are not in it: they may not be on disk yet."""
     node = begin(tmp_path)
     end_offset = node.cluster.metadata_end_offset
     made: list[int] = []
@@ -256,7 +256,7 @@ def test_a_thread_writes_it_where_there_is_a_server(tmp_path: Path) -> None:
 def test_a_log_that_never_stops_growing_is_cut_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While each snapshot is written, enough is added for the next one."""
+    """While each snapshot is written, enough records are added to make the next one due."""
     go_on = threading.Semaphore(0)
 
     def slowly(*arguments: Any, **more: Any) -> SnapshotFile:

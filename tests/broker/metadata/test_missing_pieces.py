@@ -1,4 +1,7 @@
-"""Data directories of which a piece is missing, damaged or there twice: served whole, or refused."""
+"""Tests of data directories with a missing, damaged or duplicate part.
+
+The broker serves all data or refuses to start.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def refused(root: Path, said: str, *directories: Path) -> None:
 
 @pytest.fixture
 def two(tmp_path: Path) -> tuple[Path, Path]:
-    """Two directories of this broker, each with partitions of topic t; a deleted topic was there, too."""
+    """Return two data directories of one broker.
+
+    Each has partitions of topic ``t``, and had partitions of a topic that was deleted.
+    """
     first, second = tmp_path / "first", tmp_path / "second"
     node = start(first, second)
     make_topic(node, "t", 4)
@@ -89,7 +95,10 @@ def test_partitions_whose_directory_is_missing_are_not_served_empty(
 
 
 def test_a_directory_that_is_lost_is_replaced_by_an_empty_one_of_its_id(two: tuple[Path, Path]) -> None:
-    """What the refusal says: on purpose, its partitions begin again."""
+    """The operator puts the old `meta.properties` into an empty directory, as the error message suggests.
+
+    The lost partitions then start again at offset 0.
+    """
     _, second = two
     kept = (second / "meta.properties").read_text()
     lost = sorted(int(path.name[2:]) for path in second.glob("t-*"))
@@ -110,7 +119,10 @@ def test_a_directory_id_that_is_there_twice_is_refused(two: tuple[Path, Path], t
 
 
 def test_a_directory_whose_owner_was_forgotten_on_purpose_is_a_new_clusters(tmp_path: Path) -> None:
-    """The records have the id that it had before."""
+    """Without `meta.properties` the broker gives the directory a new cluster id, and keeps its records.
+
+    The partition records in the metadata have the previous directory id.
+    """
     path = tmp_path / "data"
     node = start(path)
     make_topic(node, "t", 2)
@@ -137,7 +149,7 @@ def test_metadata_of_apache_kafka_without_an_owner_are_refused(tmp_path: Path) -
 
 
 def formatted(path: Path, *records: Message) -> Path:
-    """A directory as `kafka-storage format` leaves it, never started on."""
+    """Make a data directory as `kafka-storage format` does, on which no broker has started yet."""
     path.mkdir()
     (path / "meta.properties").write_text(
         "version=1\ncluster.id=p8fFEbKGQ22B6M_Da_vCBw\nnode.id=1\ndirectory.id=Yw3pX1tbQBqSoW_5gN1EHg\n"
@@ -154,7 +166,7 @@ def level(number: int) -> FeatureLevelRecord:
 
 
 def with_voters(path: Path) -> None:
-    """As with ``--standalone``: the directory of the metadata log is there, and names the voter."""
+    """Add the voters' checkpoint that `kafka-storage format --standalone` writes to the metadata log."""
     (path / METADATA).mkdir()
     write_snapshot(str(path / METADATA), 0, 0, (), quorum=QuorumVoters(), last_timestamp_ms=0, now_ms=NOW_MS)
 

@@ -1,4 +1,4 @@
-"""Producer ids are given out once, and producers are known again after a stop in order."""
+"""Tests that producer ids are given out once, and that producers are recognized after a clean shutdown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write(node: Node, producer_id: int, sequence: int = 0) -> int:
 
 
 def stop(node: Node) -> None:
-    """Stop as a broker does in order."""
+    """Stop a node with a clean shutdown, which writes the producer snapshots."""
     assert node.note_producers() == []
     node.store.close()
 
@@ -62,7 +62,7 @@ def lose(directory: Path) -> None:
 
 
 def cut(directory: Path) -> None:
-    """Keep the topic, and lose the producer ids behind it."""
+    """Truncate the metadata log after the topic's records, so that the producer id records are lost."""
     path = directory / METADATA / SEGMENT
     ends = [entry.position + entry.size for _, entry, _ in headers_behind(str(directory / METADATA))]
     with path.open("r+b") as file:
@@ -223,7 +223,10 @@ def test_a_search_that_fails_is_told_and_done_again(
 
 @pytest.mark.parametrize("runs", [1, 4])
 def test_a_repetition_after_a_stop_in_order_is_recognised(runs: int, tmp_path: Path) -> None:
-    """All five batches that may be under way, also where runs were short."""
+    """After a restart the broker recognizes all five batches that can be in flight.
+
+    This also holds after several short runs with one batch each.
+    """
     for run in range(runs):
         with Broker(data_dir=tmp_path) as broker, WireClient(broker.port) as client:
             if run == 0:
@@ -248,7 +251,10 @@ def send(client: WireClient, sequence: int) -> int:
 
 
 def test_the_snapshot_a_start_begins_with_moves_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short runs do not let the walk at a start grow without end."""
+    """Each start reads the batches after a producer snapshot.
+
+    Even if all runs of the broker are short, newer snapshots keep their number small.
+    """
     monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 10)
     node = disk_node(tmp_path)
     make_topic(node)
@@ -270,7 +276,10 @@ def test_the_snapshot_a_start_begins_with_moves_on(tmp_path: Path, monkeypatch: 
 def test_a_log_without_any_snapshot_gets_one_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Apache Kafka takes a directory without snapshots, stopped in order, for one without producers."""
+    """A clean shutdown writes a producer snapshot, if few batches must be read for it.
+
+    Apache Kafka assumes after a clean shutdown without a snapshot that the log has no producers.
+    """
     node = disk_node(tmp_path)
     make_topic(node)
     for sequence in range(3):

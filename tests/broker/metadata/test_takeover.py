@@ -1,4 +1,4 @@
-"""Directories of Apache Kafka that cannot be taken over whole are refused, and left as they are."""
+"""Tests of starting on data directories of Apache Kafka: incomplete ones are refused and left unchanged."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SEGMENT = f"{0:020d}.log"
 
 
 def framed(record: Message | bytes) -> bytes:
-    """A record as Apache Kafka frames it, in its newest version; bytes are framed already."""
+    """Frame a metadata record as Apache Kafka does, in its newest version; bytes are returned unchanged."""
     if isinstance(record, bytes):
         return record
     assert record.API_KEY is not None
@@ -67,7 +67,7 @@ def framed(record: Message | bytes) -> bytes:
 
 
 class Directory:
-    """A data directory in which Apache Kafka 4.3 seems to have been: node 1, one topic."""
+    """A data directory as Apache Kafka 4.3 leaves it, for node 1 with one topic."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -130,7 +130,7 @@ class Directory:
         }
 
     def data(self, topic: str = "t", topic_id: bytes = T_ID, *batches: bytes) -> Path:
-        """A partition with these batches."""
+        """Make the directory of partition 0 of a topic, with a segment of these batches."""
         place = self.path / f"{topic}-0"
         place.mkdir()
         (place / SEGMENT).write_bytes(b"".join(batches))
@@ -306,7 +306,7 @@ def test_it_is_refused_and_nothing_is_written(
 
 
 def with_another(directory: Directory, path: Path) -> None:
-    """A second directory of `log.dirs`, with partition 1 of topic t."""
+    """Add a second directory of `log.dirs`, with partition 1 of topic ``t``."""
     path.mkdir()
     (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":12}')
     lines = (directory.path / "meta.properties").read_text().splitlines()
@@ -399,7 +399,7 @@ def test_a_new_directory_is_added_to_one_that_exists(tmp_path: Path) -> None:
 
 
 def with_a_snapshot(directory: Directory) -> None:
-    """Topic u was made, changed and given a setting; then a snapshot was written, and a topic after it."""
+    """Write records of topic ``u`` and a setting, then a metadata snapshot, then another topic."""
     directory.append([TopicRecord(name="u", topic_id=U_ID), directory.partition(0, U_ID)])
     directory.append([changed(-1), changed(1)])
     setting = ConfigRecord(resource_type=2, resource_name="u", name="retention.ms", value="1234")
@@ -427,7 +427,7 @@ def headers_behind_with_data(directory: Directory) -> list[tuple[int, bytes, Bat
 
 
 def cut_off(directory: Directory) -> None:
-    """What Apache Kafka does after a while: the log begins where the snapshot ends."""
+    """Let the metadata log begin where the snapshot ends, as Apache Kafka does after some time."""
     directory.log.unlink()
     directory.log = directory.log.with_name(f"{directory.offset:020d}.log")
     directory.log.write_bytes(b"")
@@ -541,7 +541,7 @@ def changed(leader: int) -> PartitionChangeRecord:
 
 
 def test_settings_count_whose_records_come_before_the_topic(tmp_path: Path) -> None:
-    """Apache Kafka 3.3 to 3.8 writes them in this order."""
+    """Settings apply even if their records precede the topic's record, as in Apache Kafka 3.3 to 3.8."""
     directory = Directory(tmp_path)
     settings = {"retention.ms": "1234", "not.known.here": "x"}
     directory.append(
@@ -562,7 +562,10 @@ def test_settings_count_whose_records_come_before_the_topic(tmp_path: Path) -> N
 
 
 def test_leader_epochs_go_on_where_apache_kafka_left_a_partition_without_a_leader(tmp_path: Path) -> None:
-    """Clients that have seen epoch 3 without a leader wait for a later one."""
+    """Apache Kafka left the partition without a leader in epoch 3; the broker continues with epoch 4.
+
+    Clients that have seen epoch 3 wait for a later one.
+    """
     directory = Directory(tmp_path)
     directory.append([changed(-1)])
     directory.append([PartitionChangeRecord(partition_id=0, topic_id=T_ID, isr=[1])])
@@ -582,7 +585,7 @@ def test_leader_epochs_go_on_where_apache_kafka_left_a_partition_without_a_leade
 
 
 def test_each_start_of_a_broker_begins_a_leader_epoch(tmp_path: Path) -> None:
-    """By it consumers find out what a crash has cut off; as at Apache Kafka."""
+    """With leader epochs consumers detect records that a crash has truncated, as with Apache Kafka."""
 
     def ends(node: Node) -> list[tuple[int, int]]:
         partition = node.cluster.topic("t").partition(0)
@@ -643,7 +646,7 @@ def test_raft_epochs_do_not_go_back(tmp_path: Path) -> None:
 
 
 def test_raft_epochs_do_not_go_back_behind_the_state_of_the_quorum(tmp_path: Path) -> None:
-    """Apache Kafka was elected in epoch 9, and died before it had written anything."""
+    """Apache Kafka was elected in epoch 9 and died before its first write, so the broker starts epoch 10."""
     directory = Directory(tmp_path)
     state = {"leaderId": 1, "leaderEpoch": 9, "votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
     (directory.path / METADATA / "quorum-state").write_text(json.dumps(state))
@@ -708,7 +711,7 @@ def test_a_directory_without_an_id_is_served_again_and_again(tmp_path: Path) -> 
 
 
 def test_transactions_of_apache_kafka_are_taken_over(tmp_path: Path) -> None:
-    """One was aborted, one is open in the newest snapshot, one behind it."""
+    """One transaction was aborted, one is open in the newest producer snapshot, and one began later."""
     directory = Directory(tmp_path)
     directory.append([TopicRecord(name="__transaction_state", topic_id=U_ID), directory.partition(0, U_ID)])
     directory.data("__transaction_state", U_ID)

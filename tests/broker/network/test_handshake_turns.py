@@ -1,4 +1,4 @@
-"""TLS handshakes and other work take turns, without a real loop."""
+"""Tests that TLS handshakes and other work alternate on the event loop, with a simulated loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COST_S = TURN_S / 2
 
 
 class Loop:
-    """Turns are made by hand; time passes where handshakes take it."""
+    """A stand-in for the event loop: the test runs its turns, and handshakes advance its time."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The port for metrics has health, with reasons where it is bad, and the lag of groups."""
+"""Tests of the metrics port: `/health` with the reasons for a bad status, and `/metrics` with group lag."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lags(broker: Broker) -> dict[str, float]:
 
 
 class Stub:
-    """A server in the state that a test gives it."""
+    """A stand-in for the server, whose state a test sets, for the health page."""
 
     class Node:
         node_id = 7

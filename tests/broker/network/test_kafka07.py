@@ -1,4 +1,4 @@
-"""The second listener of a broker: Kafka 0.7 beside today's protocol."""
+"""Tests of a broker with a second listener that speaks Kafka 0.7's protocol."""
 
 from __future__ import annotations
 

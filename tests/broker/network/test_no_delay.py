@@ -1,6 +1,6 @@
-"""Every connection that a server of ours accepts sends at once: Nagle can hold an answer back for 40 ms.
+"""Tests that every connection that a Penstock server accepts has TCP_NODELAY set.
 
-The peer holds its acknowledgement back that long, and the second of two answers waits for it.
+With Nagle's algorithm the second of two answers waits up to 40 ms for the peer's delayed acknowledgement.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def a_registry() -> Iterator[str]:
 
 
 def accepted(client: socket.socket) -> list[socket.socket]:
-    """The other end of a connection, if this process has it."""
+    """Return sockets for the server's side of a connection, if it is in this process."""
     found = []
     for each in psutil.Process().net_connections("tcp"):
         if each.raddr and tuple(each.raddr) == client.getsockname() and each.fd >= 0:

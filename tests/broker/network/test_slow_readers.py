@@ -1,4 +1,4 @@
-"""Readers that do not take what they have asked for, and what becomes of others when they are hung up on."""
+"""Tests of clients that do not read their responses, and of other connections when these are closed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 RECORD_BYTES = 900_000
 RECORDS = 8
-"""More than the buffers of both sockets hold."""
+"""The number of records, which together are larger than the buffers of both sockets."""
 
 
 def read(sock: socket.socket, size: int) -> bytearray:
-    """Read so many bytes, which the peer must send."""
+    """Read this number of bytes from a socket; fail if the peer closes the connection."""
     found = bytearray()
     while len(found) < size:
         more = sock.recv(min(size - len(found), 1 << 16))
@@ -33,21 +33,21 @@ def read(sock: socket.socket, size: int) -> bytearray:
 
 
 def small_socket() -> socket.socket:
-    """A socket that takes little before it is read."""
+    """Return a socket with a receive buffer of 4 KiB, so that a sender blocks soon."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     return made
 
 
 def fill(broker: Broker, records: int = RECORDS) -> None:
-    """Write the records of the topic."""
+    """Write this number of records to the topic."""
     with Producer(broker.bootstrap_servers) as producer:
         for _ in range(records):
             producer.send("t", bytes(RECORD_BYTES))
 
 
 def everything(records: int = RECORDS) -> FetchRequest:
-    """A request for all records of the topic in one answer."""
+    """Return a Fetch request that asks for all records of the topic in one response."""
     size = records * RECORD_BYTES
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
     topic = FetchTopic(topic="t", partitions=[partition])
@@ -57,7 +57,10 @@ def everything(records: int = RECORDS) -> FetchRequest:
 def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While the answer goes from a file to the socket, the loop watches the socket by its number."""
+    """The operating system gives the descriptor number of a closed slow connection to a new one.
+
+    The event loop had watched the old socket by this number while it sent a file to it.
+    """
     clock = MovableClock()
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(data_dir=tmp_path, clock=clock))
@@ -80,7 +83,7 @@ def test_the_number_of_a_slow_readers_socket_serves_the_next_connection(
 def test_a_slow_reader_that_goes_away_in_the_middle_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A connection that ends in the middle of an answer is a line in the log, and no error."""
+    """The broker does not log an error when a connection ends in the middle of a response."""
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(data_dir=tmp_path))
         fill(broker)
@@ -94,7 +97,7 @@ def test_a_slow_reader_that_goes_away_in_the_middle_is_no_error(
 
 
 def test_a_reader_that_is_slow_is_not_idle(tmp_path: Path) -> None:
-    """An answer may take longer than connections.max.idle.ms, as long as the peer reads."""
+    """A response may take longer than `connections.max.idle.ms`, as long as the client reads."""
     clock, records = MovableClock(), 16
     settings = {"connections.max.idle.ms": "600000", "socket.send.buffer.bytes": "65536"}
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The index of aborted transactions: its files, and which entries a reader is told of."""
+"""Tests of the index of aborted transactions: its files, and the entries that a reader gets."""
 
 from __future__ import annotations
 
@@ -126,7 +126,10 @@ def test_no_entry_that_is_needed_is_missing(steps: list[tuple[int, int]], offset
 
 
 def test_half_an_entry_is_written_anew_with_the_next_one(tmp_path: Path) -> None:
-    """A full disk takes half of an entry: what is appended behind it would never be found."""
+    """A full disk has cut an entry in half; the next write replaces the half.
+
+    Entries appended after the half could never be found.
+    """
     index = AbortedIndex(str(tmp_path))
     index.add(THREE[0], [0])
     [path] = tmp_path.iterdir()
@@ -142,7 +145,11 @@ def test_half_an_entry_is_written_anew_with_the_next_one(tmp_path: Path) -> None
 def test_what_could_not_be_written_is_there_before_a_snapshot_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start does without the log before a snapshot: aborted records would be read as committed ones."""
+    """`sync`, which precedes a snapshot, writes the entries whose first write failed.
+
+    A start reads the log only after the snapshot: without these entries, aborted records would be read as
+    committed.
+    """
     refusals = Refusals(monkeypatch)
     index = AbortedIndex(str(tmp_path))
     index.add(THREE[0], [0])
@@ -165,7 +172,10 @@ def test_what_could_not_be_written_is_there_before_a_snapshot_is(
 def test_files_that_could_not_be_corrected_are_before_a_snapshot_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a start finds in the log is in the files before the log is done without."""
+    """`sync`, which precedes a snapshot, writes the entries found in the log whose first write failed.
+
+    After the snapshot a start no longer reads this part of the log.
+    """
     refusals = Refusals(monkeypatch)
     index = AbortedIndex(str(tmp_path))
     refusals.arm(1, 1, errno.ENOSPC)

@@ -1,4 +1,7 @@
-"""Topics with ``penstock.keep.offsets``: batches lie where a copy says, at the log's end or behind."""
+"""Tests of topics with ``penstock.keep.offsets``, whose batches keep the offsets that a copy gives them.
+
+A batch may lie at the end of the log or after a gap.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def put(
     idempotent: bool = True,
     gap: int = -1,
 ) -> int:
-    """Append one batch to partition 0, and return the offset that the broker answers."""
+    """Append one batch with given offsets to partition 0; return the base offset in the broker's answer."""
     rows: list[Any] = [(key, b"%d" % (first + delta), (), 1_000) for delta in deltas]
     data = memoryview(bytearray(encode_batch(rows, base_offset=first, offset_deltas=deltas, codec=codec)))
     set_leader_epoch(data, 0, gap)
@@ -43,7 +46,7 @@ def put(
 
 
 def offsets(address: str) -> list[int]:
-    """The offsets of what a consumer gets; each value says its own."""
+    """Return the offsets that a consumer gets; check that each record's value is its offset."""
     with Consumer(address) as consumer:
         consumer.assign([("t", 0)])
         consumer.seek_to_beginning()

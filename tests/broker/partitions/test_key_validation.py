@@ -1,4 +1,7 @@
-"""Both ways of looking for keys find the same, and the fast one is fetched when there is reason to."""
+"""Tests of the two searches for records without a key, in Python and compiled: both find the same.
+
+The compiled one is loaded in the background once batches are large enough.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def test_both_ways_find_the_same(codec: CompressionCodec) -> None:
 
 
 def test_both_ways_refuse_the_same() -> None:
-    """Any byte of the records may be wrong. What one reads, the other reads."""
+    """Every byte of the records is replaced with several values in turn.
+
+    The Python and the compiled search either both find the same records, or both raise CorruptRecordError.
+    """
     whole = bytes(batch_of([b"k", None, b"h"]))
     compiled = compiled_finder()
     for position in range(61, len(whole)):

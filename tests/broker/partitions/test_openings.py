@@ -1,4 +1,4 @@
-"""The share of each second that goes into opening logs, and the line that says it is used up."""
+"""Tests of the limit on the share of each second in which a broker opens logs, and of its log message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 def open_one(openings: Openings, clock: ManualClock, ms: int) -> bool:
-    """Whether a log that takes `ms` milliseconds to open was opened."""
+    """Open a log that takes `ms` milliseconds; return True if the limit allowed it."""
     try:
         with openings:
             clock.advance(ms)
@@ -42,7 +42,10 @@ def test_a_client_that_waits_between_two_openings_is_never_refused() -> None:
 
 @pytest.mark.parametrize("share_ms", [1, 100, 400, 900])
 def test_openings_keep_to_their_share(share_ms: int) -> None:
-    """Whatever time one takes, and however often they are asked for."""
+    """The time spent on opening logs stays within the share, however long one takes.
+
+    Neither slow openings nor frequent attempts exceed it.
+    """
     for each_ms, pause_ms in ((1, 0), (3, 1), (50, 20), (700, 100)):
         clock = ManualClock()
         openings = Openings(clock, share_ms)

@@ -1,4 +1,4 @@
-"""Producer state on disk: the files, what is passed over, and that a start gets the same state from them."""
+"""Tests of producer snapshot files: their format, damaged ones, and the state that a start restores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_last_batch_of_everybody_comes_back() -> None:
 
 
 def test_a_snapshot_in_bytes() -> None:
-    """Version, checksum, count, then 46 bytes for each producer."""
+    """A snapshot has a version, a checksum, a count, and 46 bytes for each producer."""
     data = encode(some_producers())
     assert data[:2] == b"\0\1"
     assert data[6:10] == b"\0\0\0\2"
@@ -146,7 +146,7 @@ def test_snapshots_past_a_torn_tail_are_removed(tmp_path: Path, monkeypatch: pyt
 def test_a_log_that_began_here_is_not_read_for_its_producers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody is idempotent, a snapshot says so without a walk over every batch."""
+    """A snapshot of a log without idempotent producers is written without reading the log's batches."""
     monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 3)
     node = disk_node(tmp_path)
     make_topic(node)

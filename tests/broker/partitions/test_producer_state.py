@@ -1,4 +1,4 @@
-"""Idempotence: the table of cases, the window of five, wrapping, expiry."""
+"""Tests of idempotent producer state: a table of cases, the window of five batches, wrapping, expiry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ NEWEST = 2**31 - 1
 
 
 def producers_after(*batches: tuple[int, int, int], expiration_ms: int = HOUR_MS) -> Producers:
-    """Producer 7 has written batches of (epoch, first sequence, count); offsets count from 100."""
+    """Return the state after producer 7 has written batches, given as (epoch, first sequence, count).
+
+    The offsets of its records begin at 100.
+    """
     producers = Producers(expiration_ms)
     offset = 100
     for epoch, first, count in batches:
@@ -98,7 +101,10 @@ def test_last_sequence_wraps() -> None:
 
 @pytest.mark.parametrize(("first", "count", "last"), [(-1, 3, -1), (0, 3, 2), (NEWEST, 2, 0)])
 def test_a_batch_is_recorded_by_its_header(first: int, count: int, last: int) -> None:
-    """The broker's own batches have no sequence numbers, as a start reads them off the log, too."""
+    """A batch is recorded from its header alone, as a start does that reads the log.
+
+    A batch that the broker itself has written has no sequence numbers.
+    """
     batch = encode_batch([(None, b"", (), 5)] * count, producer_id=7, producer_epoch=2, base_sequence=first)
     producers = Producers(HOUR_MS)
     producers.record_batch(read_header(batch), 100, 5, 0)

@@ -1,4 +1,4 @@
-"""Transactions of one partition, without a log: what is open, what is fenced, what a reader may see."""
+"""Tests of one partition's transactions, without a log: open and fenced ones, and the last stable offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 
 
 class Bench:
-    """A partition: producers, transactions, and a log that is only an end offset."""
+    """A partition for tests: its producers, its transactions, and an end offset instead of a log."""
 
     def __init__(self) -> None:
         self.producers = Producers(HOUR_MS)
@@ -36,7 +36,10 @@ class Bench:
         verify: bool = True,
         implicit: bool = False,
     ) -> int:
-        """Append a batch as a partition does; return its offset, or that of the one which it repeats."""
+        """Append a batch as a partition does; return its base offset.
+
+        A batch that repeats an earlier one returns the earlier offset.
+        """
         repeated = self.producers.judge(producer_id, epoch, sequence, count, self.now_ms)
         if repeated is not None:
             return repeated.first_offset

@@ -1,4 +1,4 @@
-"""What may be appended: every reason to refuse a batch, and the order in which they are looked for."""
+"""Tests of the checks before a batch is appended: every reason to refuse it, and the order of the checks."""
 
 from __future__ import annotations
 

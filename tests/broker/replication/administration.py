@@ -1,10 +1,10 @@
-"""A simulated cluster whose clients create, grow and delete topics, and change settings, at every node.
+"""A simulated cluster whose clients create, grow and delete topics and change settings, at every node.
 
-Adds administrators to the world of `simulation`: requests go to any node that runs, wait there while it is
-paused, and are carried out by the product's handlers. One law stands over all of it: **the answers are those
-of a single list of changes, each decided against the outcome of all before it**. `Model` is that list's
-outcome, in a few lines that know nothing of images and epochs; what the controller and every node that is
-up to date have must be equal to it. `python tests/broker/replication/administration.py SEED` replays a run.
+This module adds administrators to the cluster of `simulation`. Requests go to any running node, wait there
+while it is paused, and are handled by the product's handlers. One invariant is checked: **the answers are
+those of a single list of changes, each decided against the outcome of all before it**. `Model` is the outcome
+of that list, in a few lines without images and epochs; the controller and every up-to-date node must have the
+same state. `python tests/broker/replication/administration.py SEED` replays a run.
 """
 
 from __future__ import annotations
@@ -61,23 +61,29 @@ from penstock.protocol.messages.init_producer_id_request import InitProducerIdRe
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 NAMES = ("a", "b", "c")
-"""Topics that come and go. The topic of the plain simulation stays: it is only created again and again."""
+"""The topics that administrators create and delete.
+
+The topic of the plain simulation is never deleted; requests only try to create it again.
+"""
 
 USERS = ("ann", "bob")
 SCRAM_SHA_256 = 1
 SET, DELETE, APPEND, SUBTRACT = range(4)
 POLICY, RETENTION = "cleanup.policy", "retention.ms"
 BLOCK = 3
-"""Producer ids that a node reserves at a time: few, so that it does so often."""
+"""The number of producer ids that a node reserves at a time: small, so that it reserves often."""
 
 RECOVERY_MS = 60_000
-"""A leader waits for an answer that was lost, in the end, as long as `controller.socket.timeout.ms`: 30 s."""
+"""The time in ms in which the cluster must recover after the faults.
+
+A leader may wait 30 s, `controller.socket.timeout.ms`, for an answer that was lost.
+"""
 
 E = ErrorCode
 
 
 class Made(NamedTuple):
-    """A topic as the model has it."""
+    """A topic in the model: id, number of partitions and settings."""
 
     id: bytes
     partitions: int
@@ -85,26 +91,26 @@ class Made(NamedTuple):
 
 
 class Model:
-    """What there is by all answers so far."""
+    """The expected metadata after all answers so far, which the cluster's metadata is compared with."""
 
     def __init__(self) -> None:
         self.topics: dict[str, Made] = {}
         self.ids: dict[bytes, str] = {}
-        """Every id that a topic ever had."""
+        """A dict from every topic id that was ever in use to the topic's name."""
         self.quotas: dict[str, float] = {}
         self.users: set[str] = set()
         self.producer_ids: set[int] = set()
 
 
 class Administrators:
-    """The clients, and the law."""
+    """The administrating clients of a simulated cluster, and the checks of their answers."""
 
     def __init__(self, world: AdministeredWorld) -> None:
         self.world = world
         self.model = Model()
         self.random = Random(f"administration {world.seed}")
         self.counts: dict[str, int] = {}
-        """Answers without an error, and with, by kind of change."""
+        """A dict from the kind of change to the number of answers without an error."""
         self.is_over = False
         self._kinds: list[Callable[[], None]] = [
             self._create,
@@ -129,7 +135,7 @@ class Administrators:
         ]
 
     def begin(self) -> None:
-        """Take what there is for the beginning, and let clients begin."""
+        """Fill the model from the existing topics, and schedule the first request."""
         for name, topic in self.world.quorum.image.topics.items():
             self.model.topics[name] = Made(topic.id, len(topic.partitions), dict(topic.overrides))
             self.model.ids[topic.id] = name
@@ -148,8 +154,9 @@ class Administrators:
     def _ask(
         self, kind: str, request: Any, version: int, judge: Callable[[Any, CoordinatedNode, bool], None]
     ) -> None:
-        """Have a request arrive at any node. `judge` gets the answer, the node, and whether the node reached
-        the controller when it was carried out.
+        """Send a request to a random node.
+
+        `judge` is called with the response, the node, and True if the node could reach the controller.
         """
         node = self.random.choice(NODES)
         delay = self.random.randint(0, min(self.world.delay_ms, 60))
@@ -175,7 +182,10 @@ class Administrators:
         self.check()
 
     def _expect(self, kind: str, node: CoordinatedNode, code: int, reachable: bool, expected: int) -> bool:
-        """See that an answer is the one of the model; return whether something has changed."""
+        """Check that an error code is the one of the model; return True if it is 0.
+
+        A node that cannot reach the controller must answer REQUEST_TIMED_OUT.
+        """
         if not reachable:
             expected = E.REQUEST_TIMED_OUT
         self.counts[kind] = self.counts.get(kind, 0) + (not code)
@@ -185,11 +195,11 @@ class Administrators:
         return not code
 
     def fail(self, law: str) -> None:
-        """End the run."""
+        """Raise a Violation with this message, which ends the run."""
         self.world._checker.fail(f"{law}\nby all answers: {self.model.topics}")
 
     def _has_room(self) -> bool:
-        """Whether three replicas can be placed now."""
+        """Return True if three replicas can be placed on the registered brokers now."""
         brokers = self.world.quorum.brokers.by_id.values()
         usable = [each for each in brokers if each.fenced or not each.shutting_down]
         return len(usable) >= len(NODES) and any(not each.fenced for each in usable)
@@ -293,7 +303,7 @@ class Administrators:
         return known is not None and index < known.partitions
 
     def _reassign(self) -> None:
-        """Have a partition keep its replicas in another order: another broker is preferred as its leader."""
+        """Reassign a partition to its replicas in another order, which changes the preferred leader."""
         name, index = self.random.choice(NAMES), self.random.randint(0, 3)
         replicas = self.random.sample(NODES, len(NODES))
         partition = ReassignablePartition(partition_index=index, replicas=replicas)
@@ -333,7 +343,10 @@ class Administrators:
     # --- settings, quotas, users -------------------------------------------------------------------------
 
     def _configure(self) -> None:
-        """Set a number, or append to and subtract from a list: what two do at once must both count."""
+        """Set a number, or append to or subtract from a list.
+
+        Two requests at the same time must both take effect.
+        """
         name, operation = self.random.choice(NAMES), self.random.choice((SET, APPEND, SUBTRACT, DELETE))
         key = RETENTION if operation == SET else POLICY
         value = str(self.random.randint(10**7, 10**8)) if operation == SET else "compact"
@@ -379,7 +392,7 @@ class Administrators:
         self._ask("AlterClientQuotas", AlterClientQuotasRequest(entries=[entry]), 1, judge)
 
     def _user(self) -> None:
-        """Add or remove a SCRAM user: one that is not there cannot be removed."""
+        """Add or remove a SCRAM user; removing a missing user must be an error."""
         user = self.random.choice(USERS)
         request = AlterUserScramCredentialsRequest()
         removes = self.random.random() < 0.5
@@ -435,7 +448,7 @@ class Administrators:
     # --- the law -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The controller, and every node that has all of its metadata, have what the answers say."""
+        """Check that the controller, and every node with all its metadata, agree with the model."""
         quorum, model = self.world.quorum, self.model
         image = quorum.image
         has = {
@@ -464,7 +477,7 @@ class Administrators:
 
 
 class AdministeredNode(CoordinatedNode):
-    """A node that answers for the cluster as well."""
+    """A simulated node that also answers requests about the whole cluster."""
 
     def _begin(self, member: ClusterMember) -> None:
         super()._begin(member)
@@ -475,7 +488,10 @@ class AdministeredNode(CoordinatedNode):
 
 
 class AdministeredWorld(CoordinatedWorld):
-    """A world with administrators. The coordinators' own topics are made when they are asked for."""
+    """A simulated cluster with administrators.
+
+    The coordinators' internal topics are created when a client first asks for a coordinator.
+    """
 
     pace_ms = 200
     tearing = 0.0
@@ -499,10 +515,10 @@ class AdministeredWorld(CoordinatedWorld):
 
 
 def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> AdministeredWorld:
-    """Run a world with trouble, then without, until it is whole again.
+    """Run a simulated cluster with faults, then without, until it has recovered.
 
     Raises:
-        Violation: a law did not hold, or the cluster has not recovered.
+        Violation: an invariant was broken, or the cluster has not recovered.
     """
     world = AdministeredWorld(seed)
     with mock.patch("penstock.broker.metadata.cluster.PRODUCER_ID_BLOCK", BLOCK), _quiet():

@@ -1,9 +1,9 @@
-"""The simulated cluster with whole nodes, whose coordinators serve groups and transactional producers.
+"""The simulated cluster with complete nodes, whose coordinators serve groups and transactional producers.
 
-Nodes are `Node`s with `ClusterCoordinators`, behind their gate, and are asked by requests. A client has a
-connection: a request may be lost, late, or carried out without an answer, and is never repeated by itself;
-one that is given up has left nothing under way. `python tests/broker/replication/coordination.py SEED`
-replays a run.
+Nodes are `Node`s with `ClusterCoordinators` and the replication gate, and get requests. A client has a
+connection: a request may be lost, delayed, or carried out without an answer, and is never repeated
+automatically; a client that gives a connection up has no request in flight on it. `python
+tests/broker/replication/coordination.py SEED` replays a run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ TOPICS = {
     OFFSETS_TOPIC: bytes(15) + b"\x2c",
     TRANSACTIONS_TOPIC: bytes(15) + b"\x2d",
 }
-"""Topics beside the one of the plain simulation, with their ids; each has `PARTITIONS` partitions."""
+"""A dict from topic name to topic id; each topic has `PARTITIONS` partitions.
+
+The topic of the plain simulation exists besides these.
+"""
 
 SETTINGS = {
     "offsets.topic.num.partitions": str(PARTITIONS),
@@ -53,16 +56,21 @@ SETTINGS = {
 }
 
 ANSWER_MS = 700
-"""How long a client waits for an answer before it gives up its connection."""
+"""The time in ms for which a client waits for an answer before it gives up its connection."""
 
 Script: TypeAlias = Generator[Any, Any, None]
-"""What a client does: yields milliseconds to rest for, or a node, a request and its version, for the answer;
-None where there is none.
+"""A generator with the behavior of a client.
+
+It yields either a pause in ms, or a node, a request and its version. It is sent the response, or None if
+there is none.
 """
 
 
 class Raising(Failures):
-    """No barrier of a simulated node hides an exception."""
+    """A replacement for `Failures` that raises each exception that a node would catch and count.
+
+    Without it an error in the product could go unnoticed in the simulation.
+    """
 
     def caught(self, component: str, context: str, error: BaseException | None = None) -> None:
         error = error or sys.exc_info()[1]
@@ -70,7 +78,7 @@ class Raising(Failures):
 
 
 class CoordinatedNode(SimNode):
-    """A node with handlers, coordinators and gate."""
+    """A simulated node with request handlers, coordinators and the replication gate."""
 
     world: CoordinatedWorld
     node: Node
@@ -91,7 +99,7 @@ class CoordinatedNode(SimNode):
         node.interceptors.set(Stage.REPLICATION, ReplicationGate(member, selects_by_rack=False).intercept)
 
     def handle(self, request: Any, version: int, connection: int, answered: Callable[[Any], None]) -> None:
-        """Have a request carried out; `answered` gets the response, at once or later in this life."""
+        """Handle a request; `answered` gets the response, at once or later before the node's next crash."""
         node, life = self.node, self.life
         context: Context[Any] = Context(node, Session(connection, "sim", ("sim", self.id)))
         route = node.router.find(request.API_KEY, version)
@@ -113,7 +121,7 @@ class CoordinatedNode(SimNode):
 
 
 class Client:
-    """One client, which follows its script and has one request under way at a time."""
+    """A simulated client that follows a script and has one request in flight at a time."""
 
     def __init__(self, world: CoordinatedWorld, name: str, script: Script) -> None:
         self.world, self.name = world, name
@@ -122,7 +130,7 @@ class Client:
         self.is_done = False
 
     def go_on(self, answer: Any = None) -> None:
-        """Do the next thing."""
+        """Resume the script with an answer, and carry out its next step."""
         try:
             step = self._script.send(answer)
         except StopIteration:
@@ -146,12 +154,12 @@ class Client:
         return run
 
     def has_under_way(self, number: int) -> bool:
-        """Whether this is the request that the client waits for."""
+        """Return True if the client still waits for the request with this number."""
         return self._number == number
 
 
 class CoordinatedWorld(World):
-    """A world with coordinators and clients."""
+    """A simulated cluster with coordinators and clients."""
 
     pace_ms = 300
 
@@ -189,13 +197,13 @@ class CoordinatedWorld(World):
         return records
 
     def add(self, name: str, script: Script) -> None:
-        """Have one more client begin."""
+        """Add a client with a script, which starts within 50 ms."""
         client = Client(self, name, script)
         self.clients.append(client)
         self.after(self.random.randint(1, 50), None, client.go_on)
 
     def ask(self, client: Client, node: int, request: Any, version: int, number: int) -> None:
-        """Carry a request of a client to a node, and the answer back."""
+        """Carry a client's request to a node, and the response back; each may be lost."""
         delay = self.random.randint(0, min(self.delay_ms, 60))
         if self.random.random() < self.loss:
             return
@@ -220,7 +228,10 @@ class CoordinatedWorld(World):
         self.after(delay, node, receive)
 
     def leader(self, topic: str, index: int) -> int:
-        """A node that leads a partition, as some node has it; any node where that one has none."""
+        """Return the leader of a partition in a random node's metadata.
+
+        If that node has none, or is dead, return a random node.
+        """
         there = self.nodes[self.random.choice(NODES)]
         if there.member is not None:
             leader = there.member.cluster.topics[topic].partitions[index].leader
@@ -229,11 +240,11 @@ class CoordinatedWorld(World):
         return self.random.choice(NODES)
 
     def coordinator(self, topic: str, key: str) -> int:
-        """A node that may coordinate a group or a transactional id."""
+        """Return a node that may be the coordinator of a group or a transactional id."""
         return self.leader(topic, partition_of(key, PARTITIONS))
 
     def reach(self, source: int, target: int) -> Node | None:
-        """The node `target`, where `source` reaches it now."""
+        """Return the node `target`, or None if `source` cannot reach it now."""
         there = self.nodes.get(target)
         is_cut = (source, target) in self.cut or (target, source) in self.cut
         if there is None or there.member is None or is_cut or there.paused_until > self.uptime_ms:
@@ -247,7 +258,7 @@ class CoordinatedWorld(World):
 
     @property
     def leading(self) -> dict[int, CoordinatedNode | None]:
-        """The node that leads each partition of `OUT`, by the controller; None where it does not live."""
+        """A dict from each partition of topic `OUT` to its leader; None if the leader is dead."""
         found: dict[int, CoordinatedNode | None] = {}
         for index, image in enumerate(self.quorum.image.topics[OUT].partitions):
             there = self.nodes.get(image.leader)
@@ -256,7 +267,7 @@ class CoordinatedWorld(World):
 
     @property
     def out_of_sync(self) -> list[str]:
-        """The partitions that are not led, or do not have all replicas in sync."""
+        """A line for each partition without a leader or with replicas that are not in sync."""
         return [
             f"{name}-{each.index} ({each.leader}, {each.replicas.in_sync})"
             for name, topic in self.quorum.image.topics.items()
@@ -267,7 +278,7 @@ class CoordinatedWorld(World):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Log nothing meanwhile: lines of nodes that die all the time take most of the time."""
+    """Turn off logging for the length of a block: dying nodes log much, which would take most of the time."""
     logger = logging.getLogger("penstock")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -278,10 +289,10 @@ def _quiet() -> Iterator[None]:
 
 
 def run(seed: int, *, troubles: int = 10, trouble_every_ms: int = 700) -> CoordinatedWorld:
-    """Run a world with trouble, then without, until its clients have come to their end.
+    """Run a simulated cluster with faults, then without, until all its clients have finished.
 
     Raises:
-        Violation: a law did not hold, or the cluster has not recovered.
+        Violation: an invariant was broken, or the cluster has not recovered.
     """
     from broker.replication.coordination_laws import Laws
 

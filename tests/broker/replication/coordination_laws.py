@@ -1,10 +1,10 @@
-"""What clients do in the simulated cluster with coordinators, and the laws about it.
+"""The clients of the simulated cluster with coordinators, and the invariants about their answers.
 
-* What readers with `read_committed` have seen stays as it is; a committed transaction is seen whole, an
-  aborted one not at all; none stays open.
-* The sequence numbers of a producer's epoch have no gaps, and none comes twice.
+* Records that readers with `read_committed` have seen never change; readers see all of a committed
+  transaction and nothing of an aborted one; no transaction stays open.
+* The sequence numbers of a producer's epoch have no gaps and no duplicates.
 * In one generation of a group no partition has two owners.
-* Acknowledged offsets of a group never go back; those of a transaction count if it was committed.
+* Acknowledged offsets of a group never go back; offsets in a transaction count only if it was committed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from penstock.records.format.batch_header import BatchHeader, read_header
 
 GROUP, MEMBERS, PRODUCERS = "g", 3, 2
 TIMEOUT_MS = 3000
-"""`transaction.timeout.ms` of the producers."""
+"""The `transaction.timeout.ms` of the producers."""
 
 AGAIN = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -52,26 +52,26 @@ AGAIN = {
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 }
-"""Errors after which a client sends the request again."""
+"""The error codes after which a client sends the request again."""
 
 REST_MS = 25
 
 
 class Transaction:
-    """What a producer has written in one transaction, and what has become of it."""
+    """One transaction of a producer: the records that it has written, and its outcome."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.values: list[tuple[int, bytes]] = []
         self.has_offset = False
         self.may_commit = False
-        """Whether a commit was asked for."""
+        """True if the producer has asked for a commit."""
         self.is_committed = False
-        """Whether the commit was acknowledged."""
+        """True if the commit was acknowledged."""
 
 
 class Laws:
-    """The clients of a world, what they have been answered, and the laws."""
+    """The clients of a simulated cluster, the answers that they got, and the checks of the invariants."""
 
     def __init__(self, world: CoordinatedWorld) -> None:
         self.world = world
@@ -84,7 +84,7 @@ class Laws:
         self._ids = itertools.count(1)
 
     def begin(self) -> None:
-        """Have all clients begin."""
+        """Start all clients: producers, group members and a reader."""
         for number in range(PRODUCERS):
             self.world.add(f"x{number}", self._produce(f"x{number}"))
         for number in range(MEMBERS):
@@ -92,11 +92,11 @@ class Laws:
         self.world.add("reader", self._read())
 
     def end_soon(self) -> None:
-        """No client begins anything new."""
+        """Let clients finish what they are doing and start nothing new."""
         self.is_ending = True
 
     def new_member_id(self, name: str) -> str:
-        """A member id that the seed decides."""
+        """Return a member id from a counter, so that a seed always gives the same ids."""
         return f"{name}-{next(self._ids)}"
 
     def fail(self, law: str) -> None:
@@ -183,7 +183,10 @@ class Laws:
             yield REST_MS
 
     def _end(self, name: str, producer: tuple[int, int], commits: bool) -> Script:
-        """Return the producer of the next transaction; None where the end of this one is not known."""
+        """End a transaction; return the producer id and epoch for the next one.
+
+        Returns None if an error leaves the outcome unknown.
+        """
         request = EndTxnRequest(
             transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], committed=commits
         )
@@ -257,7 +260,10 @@ class Laws:
             member_id = "" if code == ErrorCode.UNKNOWN_MEMBER_ID else member_id
 
     def _work(self, name: str, node: int, member_id: str, generation: int, owned: list[int]) -> Script:
-        """Commit offsets of what is owned, one after the other, until the group begins anew; return why."""
+        """Commit offsets of the owned partitions, one after the other, until the group rebalances.
+
+        Returns the error code that ended the loop.
+        """
         world = self.world
         positions: dict[int, int] = {}
         for index in owned:
@@ -301,7 +307,7 @@ class Laws:
     # --- readers -----------------------------------------------------------------------------------------
 
     def _read(self) -> Script:
-        """Read committed records at replicas of all kinds."""
+        """Read committed records, from the leader or from any replica."""
         world = self.world
         while not self.is_ending:
             index = world.random.randrange(PARTITIONS)
@@ -329,7 +335,10 @@ class Laws:
     # --- the end -----------------------------------------------------------------------------------------
 
     def check_end(self) -> None:
-        """Check what is there when all is quiet. Transactions that were left are out of time then."""
+        """Check the final state after a quiet period.
+
+        Transactions that were left open have timed out by then.
+        """
         world = self.world
         world.run(world.uptime_ms + TIMEOUT_MS + 2000)
         seen: set[tuple[int, bytes]] = set()
@@ -386,7 +395,7 @@ class Laws:
             self.fail(f"{name} has stored offset {offset}; it is one of {sorted({sure, *possible})}")
 
     def _offset(self, group: str, index: int) -> int:
-        """The offset of a group, of its coordinator."""
+        """Return the committed offset of a group for a partition, from its coordinator."""
         world = self.world
         request = OffsetFetchRequest(
             group_id=group, topics=[OffsetFetchRequestTopic(name=OUT, partition_indexes=[index])]
@@ -427,7 +436,7 @@ class Laws:
 
 
 def batches_of(node: CoordinatedNode, index: int) -> list[tuple[BatchHeader, bytes]]:
-    """The batches in a node's log of a partition, and the value of the one record of each."""
+    """Return the batches in a node's log of a partition, each with the value of its only record."""
     from broker.replication.coordination import TOPICS
 
     log = node.store._logs.get((TOPICS[OUT], index))
@@ -439,14 +448,14 @@ def batches_of(node: CoordinatedNode, index: int) -> list[tuple[BatchHeader, byt
 
 
 def fetch_of(index: int) -> FetchRequest:
-    """The request for all committed records of a partition."""
+    """Return a Fetch request with `read_committed` for all records of a partition."""
     asked = FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 22)
     topic = FetchTopic(topic=OUT, partitions=[asked])
     return FetchRequest(max_wait_ms=0, isolation_level=1, replica_id=-1, max_bytes=1 << 22, topics=[topic])
 
 
 def visible(found: Any) -> list[tuple[int, bytes]]:
-    """Offset and value of the records in an answer that a reader of committed ones is given."""
+    """Return the offset and value of each record in a response that `read_committed` consumers get."""
     records = found.records or b""
     pieces = records if isinstance(records, list) else [records]
     data = b"".join(each.to_bytes() if hasattr(each, "to_bytes") else bytes(each) for each in pieces)

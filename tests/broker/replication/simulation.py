@@ -1,10 +1,10 @@
-"""A cluster over a simulated network, clock and disks, all of it decided by one seed.
+"""A cluster with a simulated network, clock and disks; one seed decides everything that happens.
 
 The nodes are the product's: `ClusterMember`, `MetadataPublisher`, `LocalReplica`, `ReplicaFetcher`, `Quorum`
-and the condition under which the gate acknowledges. A world has one queue of events, ordered by time; a
-message is an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The
-laws are checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what
-happened in a run, and so replays it.
+and the condition under which the gate acknowledges. A world has one queue of events, ordered by time. A
+message is an event, and may be lost, delayed or repeated; crashes, torn writes, cut links and pauses are
+events, too. All invariants are checked after every event. `python tests/broker/replication/simulation.py
+SEED` replays a run and prints its events.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ LATE_MS = 3_000
 
 
 class Violation(AssertionError):
-    """A law does not hold."""
+    """The error that the simulation raises when an invariant is broken."""
 
 
 class SimNode:
-    """One node through all its lives: its disk stays."""
+    """One simulated node. A crash ends its life and a start begins the next one; its disk survives."""
 
     def __init__(self, world: World, node_id: int) -> None:
         self.world, self.id = world, node_id
@@ -101,18 +101,18 @@ class SimNode:
 
     @property
     def partition(self) -> Partition | None:
-        """The partition, as the living node has it."""
+        """The partition in the running node's metadata; None while the node is dead."""
         if self.member is None:
             return None
         return self.member.cluster.topics[TOPIC].partitions[0]
 
     @property
     def log(self) -> MemoryLog | None:
-        """The log on the node's disk, whether the node lives or not."""
+        """The log on the node's disk, also while the node is dead; None if there is none."""
         return self.store._logs.get((TOPIC_ID, 0))
 
     def settle(self) -> None:
-        """Run what is due, and have the world come back for what is due next."""
+        """Resume requests that are due, and schedule the next call for the next deadline."""
         now = self.world.clock.monotonic()
         for _ in range(100):
             due = self.purgatory.take_due(now)
@@ -135,23 +135,23 @@ class SimNode:
 
 
 class World:
-    """Everything. It is the transport of the nodes as well."""
+    """A simulated cluster: its nodes, controller, clock and events. It is also the nodes' transport."""
 
     pace_ms = 60
-    """At most so long between two batches of the producer."""
+    """The maximum time in ms between two batches of the producer."""
     tearing = 0.02
-    """How many writes are torn by the death of their node."""
+    """The share of writes, from 0 to 1, during which the node dies, so that the write is torn."""
     lateness = 0.0
-    """How many messages are up to three seconds later than all others."""
+    """The share of messages, from 0 to 1, that are up to three seconds later than the others."""
     deletions = 0.0
-    """How often records are deleted in place of one being produced."""
+    """The share of producer turns, from 0 to 1, in which records are deleted instead of produced."""
 
     def __init__(self, seed: int, *, faults: float = 1.0) -> None:
         self.random = Random(seed)
         self.seed = seed
         self.clock = ManualClock(1_000_000)
         self.uptime_ms = 0
-        """The time of the clock, which `step` moves."""
+        """The simulated time in ms since the start, which `step` advances."""
         self.config = BrokerConfig(self._settings())
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.events: list[tuple[int, float, int, int | None, Callable[[], None]]] = []
@@ -167,12 +167,12 @@ class World:
         self.acked: dict[int, bytes] = {}
         self._waiting: list[tuple[WrittenRecords, PartitionProduceResponse, int, bytes]] = []
         self.deleted_to = 0
-        """Records below this offset may be gone."""
+        """The offset below which records may have been deleted."""
         self.gone_to = 0
-        """Records below this offset are gone for good: their deletion was acknowledged."""
+        """The offset below which records must stay deleted: the deletion was acknowledged."""
         self._deleting: list[tuple[Partition, int]] = []
         self._quiet_until = 0
-        """Nothing is produced before this time, in milliseconds."""
+        """The time in ms before which nothing is produced."""
         self._values = 0
         self.steps = 0
 
@@ -185,12 +185,12 @@ class World:
     # --- time and messages -------------------------------------------------------------------------------
 
     def after(self, ms: int, node: int | None, action: Callable[[], None]) -> None:
-        """Have something happen so many milliseconds from now, at a node, or anywhere."""
+        """Schedule an action after this number of ms, at a node, or at no particular node for None."""
         self._number += 1
         heapq.heappush(self.events, (self.uptime_ms + ms, self.random.random(), self._number, node, action))
 
     def send(self, source: int, target: int, message: Any, answered: Callable[[Any], None]) -> None:
-        """Carry a message, and its answer back: each may be lost, late and repeated."""
+        """Carry a message and its answer; each may be lost, delayed or repeated."""
         life = self.life_of(source)
 
         def answer(response: Any) -> None:
@@ -211,11 +211,11 @@ class World:
         self._carry(source, target, receive)
 
     def passes(self, source: int, target: int) -> bool:
-        """Whether a message from one node reaches another now."""
+        """Return True if messages from one node currently reach another."""
         return (source, target) not in self.cut
 
     def life_of(self, node: int) -> int:
-        """The number of a node's present life; the controller has one."""
+        """Return the number of a node's current life, which its starts count; 0 for the controller."""
         return 0 if node == CONTROLLER else self.nodes[node].life
 
     def _carry(self, source: int, target: int, deliver: Callable[[], None]) -> None:
@@ -229,7 +229,7 @@ class World:
             self.after(ms, target if target > 0 else None, deliver)
 
     def step(self) -> None:
-        """Let the next event happen, and check the laws."""
+        """Let the next event happen, and check the invariants."""
         when, _, _, node, action = heapq.heappop(self.events)
         if when > self.uptime_ms:
             self.clock.advance(when - self.uptime_ms)
@@ -249,7 +249,7 @@ class World:
         self._checker.check()
 
     def run(self, until_ms: int) -> None:
-        """Let everything happen up to a time."""
+        """Let all events up to a time happen."""
         while self.events and self.events[0][0] <= until_ms:
             self.step()
 
@@ -289,7 +289,7 @@ class World:
         self.quorum.expire()
 
     def tell(self, text: str) -> None:
-        """Note what happens."""
+        """Append a line to the trace of the run."""
         self.trace.append(f"{self.uptime_ms:6} {text}")
 
     def _produce(self) -> None:
@@ -331,7 +331,10 @@ class World:
         node.settle()
 
     def _delete(self, node: SimNode, partition: Partition) -> None:
-        """Delete all committed records, or some. Then nothing is produced for a while: logs stay empty."""
+        """Delete all committed records, or some of them.
+
+        Nothing is produced for up to 3 s afterwards, so that logs stay empty.
+        """
         mark = partition.high_watermark
         offset = mark if self.random.random() < 0.5 else self.random.randint(0, mark)
         self.deleted_to = max(self.deleted_to, offset)
@@ -371,7 +374,7 @@ class World:
         self._checker.delivered(found, node.id)
 
     def kill(self, node: int) -> None:
-        """End a life; what waited for its answers gets none."""
+        """Crash a node, which is started again later; its waiting requests get no answer."""
         there = self.nodes[node]
         partition = there.partition
         self._waiting = [each for each in self._waiting if each[0].partition is not partition]
@@ -386,7 +389,7 @@ class World:
             self.nodes[node].start()
 
     def trouble(self) -> None:
-        """Let something go wrong."""
+        """Inject a random fault, such as a crash or a cut link."""
         kind, node = self.random.random(), self.random.choice(NODES)
         there = self.nodes[node]
         if kind < 0.35:
@@ -407,7 +410,7 @@ class World:
             there.member.save_high_watermarks()
 
     def heal(self) -> None:
-        """No trouble any more."""
+        """End all faults: restore links, resume paused nodes and start dead ones."""
         self.cut.clear()
         self.loss = self.repetition = self.lateness = self.deletions = 0.0
         self.delay_ms = min(self.delay_ms, 40)
@@ -419,7 +422,7 @@ class World:
 
 
 class Checker:
-    """The laws."""
+    """The checks of the simulation's invariants, run after each event."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -444,7 +447,7 @@ class Checker:
         )
 
     def check(self) -> None:
-        """Check what can be seen now; nothing where nothing has changed."""
+        """Check all invariants on the current state; skip it if nothing has changed since the last check."""
         world = self._world
         image = world.quorum.image.topics[TOPIC].partitions[0]
         replicas = [(each, each.partition) for each in world.nodes.values()]
@@ -471,7 +474,7 @@ class Checker:
                 self._lead(node, found)
 
     def _agree(self, replicas: list[tuple[SimNode, Partition]]) -> None:
-        """Replicas have the same records below the lower of their high watermarks."""
+        """Check that any two replicas have equal records below the lower of their high watermarks."""
         logs = [(node, found.high_watermark, records_of(node.log)) for node, found in replicas]
         for number, (node, mark, records) in enumerate(logs):
             if mark > 0 and (node.log is None or mark > node.log.end_offset):
@@ -482,7 +485,10 @@ class Checker:
                     self.fail(f"{node.id} and {other.id} differ below {common}")
 
     def _lead(self, node: SimNode, found: Partition) -> None:
-        """The present leader has all that was ever committed; its high watermark says what is."""
+        """Check that the leader has all committed records, and none whose deletion was acknowledged.
+
+        Records below its high watermark are committed from now on.
+        """
         records, known = records_of(node.log), len(self._committed)
         if len(records) < known or are_different(records[:known], self._committed):
             self.fail(f"committed records are not in the log of leader {node.id}")
@@ -509,7 +515,7 @@ class Checker:
             self._settled[found.leader_epoch] = mark
 
     def delivered(self, data: bytes, node: int) -> None:
-        """A consumer has been given these batches."""
+        """Check batches that a node gave to a consumer against earlier deliveries and committed records."""
         for offset, value in records_in(data):
             if self._delivered.setdefault(offset, value) != value:
                 self.fail(f"node {node} gave another record at offset {offset} than was given before")
@@ -519,7 +525,7 @@ class Checker:
 
 
 def records_in(data: bytes) -> list[tuple[int, bytes]]:
-    """The offset and the value of each record."""
+    """Return the offset and the value of each record in a sequence of batches."""
     found = []
     position = 0
     while position < len(data):
@@ -531,11 +537,11 @@ def records_in(data: bytes) -> list[tuple[int, bytes]]:
 
 
 Entry = tuple[int, bytes] | None
-"""The leader epoch of a batch, and the value of its record; None where it was deleted."""
+"""The leader epoch and the value of a record; None if the record was deleted."""
 
 
 def records_of(log: MemoryLog | None) -> list[Entry]:
-    """The records of a log by offset."""
+    """Return a list with the entry of each offset in a log."""
     if log is None:
         return []
     found: list[Entry] = [None] * log.end_offset
@@ -550,7 +556,7 @@ def records_of(log: MemoryLog | None) -> list[Entry]:
 
 
 def are_different(some: list[Entry], others: list[Entry]) -> bool:
-    """Return whether records that both have are not the same."""
+    """Return True if two logs have different records at an offset that both have."""
     if some == others:
         return False
     pairs = zip(some, others, strict=False)
@@ -558,15 +564,15 @@ def are_different(some: list[Entry], others: list[Entry]) -> bool:
 
 
 def value_of(batch: bytes) -> bytes:
-    """The value of the first record of a batch, which is that of all its records."""
+    """Return the value of a batch's first record; all records of a batch have equal values."""
     return bytes(batch[67 : 61 + (batch[61] >> 1)])
 
 
 def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> World:
-    """Run a world with trouble, then without, until it is whole again.
+    """Run a simulated cluster with faults, then without, until it has recovered.
 
     Raises:
-        Violation: a law did not hold, or the cluster has not recovered.
+        Violation: an invariant was broken, or the cluster has not recovered.
     """
     world = World(seed)
     world.begin()
@@ -589,13 +595,13 @@ def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> World:
 
 
 def is_whole(world: World) -> bool:
-    """Whether all replicas are in sync, and a leader is there."""
+    """Return True if the partition has a leader and all its replicas are in sync."""
     image = world.quorum.image.topics[TOPIC].partitions[0]
     return image.leader >= 0 and set(image.replicas.in_sync) == set(NODES)
 
 
 def main(run: Callable[[int], World] = run) -> int:
-    """Run the seed that the command line names, or those from a first one on: FIRST..LAST."""
+    """Run the seed on the command line, or a range of seeds given as FIRST..LAST; return the exit code."""
     first, _, last = sys.argv[1].partition("..")
     for seed in range(int(first), int(last or first) + 1):
         try:

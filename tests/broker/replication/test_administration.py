@@ -1,6 +1,6 @@
-"""A simulated cluster that is administered at every node: the law holds, and seeded mistakes are found.
+"""Tests that simulate administration at every node of a cluster, and that the simulation finds bugs.
 
-A seed that fails is run again by `python tests/broker/replication/administration.py SEED`.
+`python tests/broker/replication/administration.py SEED` replays a seed that fails.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def test_the_law_holds(first: int) -> None:
 
 
 def test_the_topics_of_coordinators_have_as_many_replicas_as_there_will_be_brokers() -> None:
-    """One broker had registered when a client asked for a coordinator: the topic had one replica for ever."""
+    """In this seed a client once asked for a coordinator when only one broker had registered.
+
+    The internal topic had one replica for ever.
+    """
     administration.run(42)
 
 
@@ -62,12 +65,15 @@ def test_the_law_holds_for_long() -> None:
 
 
 def _nodes_decide_by_their_own_image(patch: Any) -> None:
-    """A node does not take in what has been written: the controller refuses what it decides."""
+    """Patch in a bug: nodes do not read the newest metadata before they decide a change.
+
+    The controller then refuses their changes.
+    """
     patch.setattr(RemoteAuthority, "catch_up", lambda self: None)
 
 
 def _the_controller_does_not_check_again(patch: Any) -> None:
-    """What a node has decided by its own image is written as it comes, and images replace topics."""
+    """Patch in a bug: the controller writes a node's changes unchecked, and topic records replace topics."""
     _nodes_decide_by_their_own_image(patch)
     _stale_decisions_are_written(patch)
     patch.setattr(ClusterImage, "check", lambda self, records: None)
@@ -83,7 +89,10 @@ def _the_controller_does_not_check_again(patch: Any) -> None:
 
 
 def _stale_decisions_are_written(patch: Any) -> None:
-    """The controller looks only at whether records fit, not at what they were decided against."""
+    """Patch in a bug: the controller accepts changes that nodes decided with outdated metadata.
+
+    It only checks that the records can be applied.
+    """
     _nodes_decide_by_their_own_image(patch)
     plain = Quorum.commit
 
@@ -98,12 +107,18 @@ def _a_node_that_is_cut_off_answers_for_the_controller(patch: Any) -> None:
 
 
 def _auto_creation_does_not_catch_up(patch: Any) -> None:
-    """Only requests that change metadata by their kind are decided with all of them; not so Metadata."""
+    """Patch in a bug: Metadata requests create topics without reading the newest metadata first.
+
+    Other requests that change metadata are unaffected.
+    """
     patch.setattr(ClusterState, "catch_up", lambda self: None)
 
 
 def _existing_topics_are_not_looked_for(patch: Any) -> None:
-    """The planner lets a topic be made whatever there is: what is written must fit all the same."""
+    """Patch in a bug: the planner creates a topic even if one with its name exists.
+
+    The records are still checked when they are written.
+    """
     plain = Planner.new_topic
 
     def new_topic(self: Any, name: str, *rest: Any, **more: Any) -> Any:
@@ -129,7 +144,10 @@ MISTAKES: dict[Callable[[Any], None], int] = {
     _auto_creation_does_not_catch_up: 0,
     _existing_topics_are_not_looked_for: 0,
 }
-"""Each with the first seed that finds it: with another order of random numbers it is another one."""
+"""A dict from each deliberate bug to the first seed that finds it.
+
+A different order of random numbers changes these seeds.
+"""
 
 SEEDS_NEARBY = 8
 

@@ -1,4 +1,4 @@
-"""Fields that only a cluster of several brokers shows: epochs of offsets, replicas that are away."""
+"""Tests of response fields that only a cluster of several brokers fills: leader epochs, offline replicas."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def produced(cluster: KafkaCluster, node: int, version: int = 9) -> Any:
 
 
 def offset_at(cluster: KafkaCluster, node: int, timestamp: int, version: int = 7) -> tuple[int, int, int]:
-    """Error, leader epoch and offset."""
+    """Send ListOffsets for partition 0; return the error code, the leader epoch and the offset."""
     place = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=TOPIC, partitions=[place])])
     found = ask(cluster, node, request, version).topics[0].partitions[0]
@@ -133,7 +133,10 @@ ASSIGNMENTS = [
 
 
 def test_assigned_partitions_have_as_many_replicas_as_the_first(cluster: KafkaCluster) -> None:
-    """CreateTopics and CreatePartitions agree about what may stand beside a partition on two brokers."""
+    """The first partition has two replicas.
+
+    CreateTopics and CreatePartitions give the same answers to assignments of the other partitions.
+    """
     for assigned, refusal in ASSIGNMENTS:
         made = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)

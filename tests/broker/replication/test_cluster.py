@@ -1,4 +1,4 @@
-"""A cluster as clients see it, request by request: who serves what, errors, hints, watermarks, epochs."""
+"""Tests of a cluster with single requests: which broker answers what, errors, hints, watermarks, epochs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def produce(
     timeout_ms: int = 5000,
     topic: str = TOPIC,
 ) -> Any:
-    """Produce one record to partition 0; the answer of the partition."""
+    """Produce one record to partition 0; return the partition's entry in the response."""
     return (
         produced(cluster, node, value, acks, version, timeout_ms, topic).responses[0].partition_responses[0]
     )
@@ -107,7 +107,7 @@ def fetched(
     replica: int = -1,
     wait_ms: int = 0,
 ) -> Any:
-    """Fetch partition 0; the answer of the partition."""
+    """Fetch from partition 0; return the partition's entry in the response."""
     request = FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
@@ -149,7 +149,7 @@ def is_up(cluster: KafkaCluster, node: int) -> bool:
 
 
 def listed(cluster: KafkaCluster, node: int, time_ms: int = LATEST, *, version: int = 6, **more: int) -> Any:
-    """ListOffsets for partition 0; the answer of the partition."""
+    """Send ListOffsets for partition 0; return the partition's entry in the response."""
     asked = ListOffsetsPartition(
         partition_index=0,
         timestamp=time_ms,
@@ -163,7 +163,7 @@ def listed(cluster: KafkaCluster, node: int, time_ms: int = LATEST, *, version: 
 
 
 def epoch_end(cluster: KafkaCluster, node: int, epoch: int, **more: int) -> tuple[int, int, int]:
-    """OffsetForLeaderEpoch for partition 0: error, epoch and end offset."""
+    """Send OffsetForLeaderEpoch for partition 0; return error code, leader epoch and end offset."""
     asked = OffsetForLeaderPartition(
         partition=0, leader_epoch=epoch, current_leader_epoch=more.get("current", -1)
     )
@@ -175,13 +175,13 @@ def epoch_end(cluster: KafkaCluster, node: int, epoch: int, **more: int) -> tupl
 
 
 def described(cluster: KafkaCluster, node: int, version: int = 12) -> Any:
-    """Metadata of the topic's partition 0."""
+    """Return partition 0 of the topic in a Metadata response."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
     return ask(cluster, node, request, version).topics[0].partitions[0]
 
 
 def until(check: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for something that takes some messages between brokers."""
+    """Wait until a check succeeds, which takes some messages between brokers; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, "it has not come to pass"
@@ -225,7 +225,7 @@ def test_a_follower_serves_consumers_that_know_of_it(cluster: KafkaCluster) -> N
 
 @pytest.mark.parametrize("version", [0, 4, 10])
 def test_any_replica_serves_those_who_debug(cluster: KafkaCluster, version: int) -> None:
-    """Replica id -2, "to issue fetch requests as if it were a replica broker"."""
+    """Kafka's replica id -2 lets a debugging tool "issue fetch requests as if it were a replica broker"."""
     assert produce(cluster, 1).error_code == 0
     until(lambda: fetched(cluster, 2, 0, version=version, replica=-2).high_watermark == 1)
     assert fetched(cluster, 2, 0, version=version, replica=-2).records
@@ -233,7 +233,10 @@ def test_any_replica_serves_those_who_debug(cluster: KafkaCluster, version: int)
 
 
 def test_the_end_of_the_log_is_told_to_those_who_debug(cluster: KafkaCluster) -> None:
-    """And not to consumers, in the offsets of segments neither."""
+    """ListOffsets with replica id -2 returns the log end offset.
+
+    Consumers get the high watermark, also in the segment offsets of version 0.
+    """
     produce(cluster, 1)
     cluster.shrink_isr(TOPIC, 0, 2)
     cluster.shrink_isr(TOPIC, 0, 3)
@@ -328,7 +331,10 @@ def test_a_killed_leader_is_named_until_its_session_is_over(cluster: KafkaCluste
 
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_nothing_is_left_to_run_of_a_broker_that_has_ended(cluster: KafkaCluster, is_killed: bool) -> None:
-    """Its loop goes on with the other brokers; the next life of it has the same files."""
+    """No timer of a stopped broker may fire any more.
+
+    Its event loop still runs for the other brokers, and its next start uses the same files.
+    """
     server = cluster._nodes[1].server
     assert server is not None
     ran: list[str] = []
@@ -420,7 +426,7 @@ def test_an_unclean_election_loses_what_the_isr_alone_had() -> None:
 
 
 def test_a_leader_that_has_nothing_has_its_followers_cut_what_it_does_not_have() -> None:
-    """Its log was not there when its epoch began, so that it has no epochs to compare with."""
+    """The new leader had no log when its epoch began, and so no earlier epochs to compare with."""
     with KafkaCluster(2) as cluster:
         cluster.create_topic(TOPIC, replicas=[[1, 2]], min_insync_replicas=2)
         cluster.freeze_follower(2)
@@ -676,7 +682,10 @@ def test_what_is_deleted_is_gone_everywhere(cluster: KafkaCluster) -> None:
 def test_records_that_a_thread_looked_into_are_refused_by_a_leader_of_before(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that follows when the thread is done must not write to its log."""
+    """Leadership moves while a thread decompresses the records.
+
+    The previous leader must not append them to its log, since it follows now.
+    """
     cluster.create_topic("packed", replicas=[[1, 2, 3]], cleanup_policy="compact")
     plain = Postponed.prepare
 

@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) in a cluster: what is answered is replicated, and outlives its coordinator."""
+"""Tests of KIP-848 groups in a cluster: answered changes are replicated, and survive their coordinator."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_group_goes_on_where_its_coordinator_moves_to(cluster: KafkaCluster) -
 
 
 def test_an_epoch_is_answered_when_followers_have_it(cluster: KafkaCluster) -> None:
-    """A join that only the leader has stored is not answered."""
+    """A join that only the leader has stored gets no answer until the followers have it."""
     partition = partition_of(GROUP, 2)
     leader = cluster.partition(OFFSETS_TOPIC, partition).leader
     others = [node for node in (1, 2, 3) if node != leader]

@@ -1,4 +1,4 @@
-"""What the controller decides: elections, placement, reassignments, and the ISR that leaders propose."""
+"""Tests of the controller's decisions: elections, replica placement, reassignments and proposed ISRs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_reassignment_goes_by_way_of_all_replicas() -> None:
 
 
 class World:
-    """A controller with three brokers, and one partition on all of them."""
+    """A controller with three brokers, and one partition with a replica on each of them."""
 
     def __init__(self, **overrides: str) -> None:
         self.image = ClusterImage()
@@ -143,7 +143,7 @@ class World:
 
     @property
     def state(self) -> tuple[int, int, tuple[int, ...], int]:
-        """Leader, leader epoch, ISR and partition epoch."""
+        """The partition's leader, leader epoch, ISR and partition epoch."""
         found = self.image.topics["t"].partitions[0]
         return found.leader, found.leader_epoch, found.replicas.in_sync, found.epoch
 

@@ -1,6 +1,6 @@
-"""A simulated cluster whose coordinators serve groups and transactions: laws hold, and mistakes are found.
+"""Tests that simulate a cluster with group and transaction coordinators, and find deliberate bugs.
 
-A seed that fails is run again by `python tests/broker/replication/coordination.py SEED`.
+`python tests/broker/replication/coordination.py SEED` replays a seed that fails.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def test_the_laws_hold(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [17, 230])
 def test_seeds_that_have_failed(seed: int) -> None:
-    """17: a producer id brought metadata by which another node coordinates. 230: a leader without a log had
-    no epoch to compare with that of a follower, which waited for ever.
+    """Seed 17: assigning a producer id updated the metadata, which moved the coordinator to another node.
+
+    Seed 230: a leader without a log had no epoch to compare with that of a follower, which waited for ever.
     """
     coordination.run(seed)
 
@@ -80,7 +81,10 @@ MISTAKES: dict[Callable[[Any], None], int] = {
     _followers_do_not_learn_of_producers: 2,
     _groups_are_not_stored: 8,
 }
-"""Each with the first seed that finds it: with another order of random numbers it is another one."""
+"""A dict from each deliberate bug to the first seed that finds it.
+
+A different order of random numbers changes these seeds.
+"""
 
 SEEDS_NEARBY = 8
 

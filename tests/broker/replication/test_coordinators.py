@@ -1,4 +1,4 @@
-"""Coordinators of a cluster: what their answers wait for, and what survives when they move."""
+"""Tests of coordinators in a cluster: what their answers wait for, and what survives when they move."""
 
 from __future__ import annotations
 
@@ -50,13 +50,16 @@ from penstock.testing import KafkaCluster
 TOPIC = "t"
 READ_COMMITTED = 1
 STATE = [[1, 2], [1, 3], [2, 1], [2, 3], [3, 1], [3, 2]]
-"""The replicas of each of the two topics that coordinators store in, by partition."""
+"""The replicas of each partition of `__consumer_offsets` and `__transaction_state`."""
 GROUPS = [f"g{number}" for number in range(40)]
 
 
 @pytest.fixture
 def cluster() -> Iterator[KafkaCluster]:
-    """Lagging followers stay in sync for an hour, and silent ones alive: nothing goes on without them."""
+    """Yield a cluster that waits an hour before it gives up a stalled follower or a silent broker.
+
+    Answers therefore wait for every follower.
+    """
     with KafkaCluster(
         3,
         replica_lag_time_max_ms=3_600_000,
@@ -69,39 +72,42 @@ def cluster() -> Iterator[KafkaCluster]:
 
 
 def commit_of(group: str, offset: int) -> OffsetCommitRequest:
-    """The request that commits an offset without a member."""
+    """Return a request that commits an offset without group membership."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
     topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
     return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=[topic])
 
 
 def commit(cluster: KafkaCluster, group: str, offset: int) -> int:
-    """Commit an offset without a member; return the error."""
+    """Commit an offset without group membership; return the error code."""
     answer = ask(cluster, cluster.coordinator(group=group), commit_of(group, offset), 8)
     code: int = answer.topics[0].partitions[0].error_code
     return code
 
 
 def fetch_of(group: str) -> OffsetFetchRequest:
-    """The request for all offsets of a group."""
+    """Return an OffsetFetch request for all offsets of a group."""
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
 
 
 def fetch_all_of(group: str) -> OffsetFetchRequest:
-    """The request of version 0 for the offset of partition 0."""
+    """Return an OffsetFetch request, for version 0, for the offset of partition 0."""
     asked = OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
     return OffsetFetchRequest(group_id=group, topics=[asked])
 
 
 def committed(cluster: KafkaCluster, group: str) -> tuple[int, int]:
-    """The error of a group, and its offset of partition 0."""
+    """Fetch a group's offsets; return the group's error code and the offset of partition 0.
+
+    The offset is -1 if none is committed.
+    """
     found = ask(cluster, cluster.coordinator(group=group), fetch_of(group), 8).groups[0]
     offsets = [each.committed_offset for topic in found.topics for each in topic.partitions]
     return found.error_code, offsets[0] if offsets else -1
 
 
 def begin(cluster: KafkaCluster, name: str) -> tuple[int, int]:
-    """Begin an id; return producer id and epoch."""
+    """Initialize a transactional id; return producer id and epoch."""
     request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
     answer = ask(cluster, cluster.coordinator(transactional_id=name), request, 5)
     assert answer.error_code == 0
@@ -109,7 +115,7 @@ def begin(cluster: KafkaCluster, name: str) -> tuple[int, int]:
 
 
 def write_of(name: str, producer: tuple[int, int], partition: int) -> ProduceRequest:
-    """The request that writes one record in a transaction, and adds the partition to it."""
+    """Return a Produce request of one transactional record, which adds its partition to the transaction."""
     batch = encode_batch(
         [(None, b"v", (), 1000)],
         producer_id=producer[0],
@@ -123,14 +129,14 @@ def write_of(name: str, producer: tuple[int, int], partition: int) -> ProduceReq
 
 
 def write(cluster: KafkaCluster, name: str, producer: tuple[int, int], partition: int) -> int:
-    """Write one record in a transaction; return the error."""
+    """Write one record in a transaction; return the error code."""
     answer = ask(cluster, cluster.partition(TOPIC, partition).leader, write_of(name, producer, partition), 12)
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
 
 
 def end(cluster: KafkaCluster, name: str, producer: tuple[int, int], *, commits: bool = True) -> int:
-    """End a transaction; return the error."""
+    """End a transaction; return the error code."""
     request = EndTxnRequest(
         transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], committed=commits
     )
@@ -139,7 +145,7 @@ def end(cluster: KafkaCluster, name: str, producer: tuple[int, int], *, commits:
 
 
 def stable(cluster: KafkaCluster, partition: int) -> tuple[int, int]:
-    """The last stable offset and the high watermark of a partition, at its leader."""
+    """Return the last stable offset and the high watermark of a partition from its leader."""
     asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0,
@@ -152,12 +158,12 @@ def stable(cluster: KafkaCluster, partition: int) -> tuple[int, int]:
 
 
 def log_end(cluster: KafkaCluster, partition: int, node: int) -> int:
-    """The end of a broker's log of a partition."""
+    """Return the log end offset of a partition at one broker."""
     return next(each.log_end_offset for each in cluster.replicas(TOPIC, partition) if each.node == node)
 
 
 def state(cluster: KafkaCluster, name: str) -> str:
-    """The state of a transaction as its coordinator has it, stored or not."""
+    """Return the state of a transaction in its coordinator's memory, which may not be stored yet."""
 
     def look() -> str:
         node = cluster._shared.nodes[cluster_leader]
@@ -168,13 +174,13 @@ def state(cluster: KafkaCluster, name: str) -> str:
 
 
 def id_in(partition: int) -> str:
-    """A transactional id whose state is in this partition."""
+    """Return a transactional id whose state is in this partition of `__transaction_state`."""
     names = (f"x{number}" for number in range(100))
     return next(name for name in names if partition_of(name, len(STATE)) == partition)
 
 
 def groups_on(cluster: KafkaCluster, node: int) -> list[str]:
-    """A group in each partition that this broker coordinates."""
+    """Return one group id for each partition that this broker coordinates."""
     found: dict[int, str] = {}
     for group in GROUPS:
         partition = partition_of(group, len(STATE))
@@ -208,7 +214,10 @@ def test_a_partition_that_stalls_holds_up_its_own_groups_alone(cluster: KafkaClu
 
 
 def test_offsets_of_version_0_are_taken_at_every_broker(cluster: KafkaCluster) -> None:
-    """Kafka kept them in ZooKeeper: clients of 0.8.1 know no coordinator."""
+    """Clients of Kafka 0.8.1 commit with version 0 at any broker, since they have no coordinator.
+
+    Kafka stored such offsets in ZooKeeper.
+    """
     for group in GROUPS[:6]:
         for node in (1, 2, 3):
             answer = ask(cluster, node, commit_of(group, node), 0)
@@ -238,7 +247,10 @@ def test_an_offset_of_version_0_waits_for_the_replicas_of_the_coordinator(cluste
 def test_nothing_is_written_before_the_replicas_of_the_coordinator_know_of_the_partition(
     cluster: KafkaCluster,
 ) -> None:
-    """Their next leader would end the transaction without a marker there, and readers would wait for ever."""
+    """Otherwise the next coordinator would end the transaction without a marker in the partition.
+
+    Its `read_committed` readers would then wait for ever.
+    """
     name = id_in(STATE.index([1, 2]))
     producer = begin(cluster, name)
     for follower in (2, 3):
@@ -256,7 +268,10 @@ def test_nothing_is_written_before_the_replicas_of_the_coordinator_know_of_the_p
 
 
 def test_partitions_that_a_replaced_coordinator_has_added_are_refused(cluster: KafkaCluster) -> None:
-    """Its successor does not know them: a client that was told otherwise could not end the transaction."""
+    """The next coordinator does not have these partitions in the transaction.
+
+    A client with a successful answer could not end the transaction.
+    """
     name = id_in(STATE.index([1, 2]))
     producer_id, epoch = begin(cluster, name)
     cluster.freeze_follower(2)
@@ -278,7 +293,10 @@ def test_partitions_that_a_replaced_coordinator_has_added_are_refused(cluster: K
 
 @for_each(sorted(COORDINATED))
 def test_every_code_of_an_answer_says_that_its_coordinator_was_replaced(api: int) -> None:
-    """The names of their fields differ: each that the definitions have is found."""
+    """`set_errors` sets NOT_COORDINATOR in every error code field of a response.
+
+    The fields have different names; the test collects them from the message definitions.
+    """
     made = API_TABLE[api].response
     response = _with_an_entry_in_each_list(made, sys.modules[made.__module__])
     set_errors(response, ErrorCode.NOT_COORDINATOR)
@@ -288,7 +306,7 @@ def test_every_code_of_an_answer_says_that_its_coordinator_was_replaced(api: int
 
 
 def _with_an_entry_in_each_list(made: type, module: ModuleType) -> Any:
-    """A struct whose lists of structs, and those of their entries, have one entry each."""
+    """Return a struct in which each list of structs, at any depth, has one entry."""
     found = made()
     for name in found.__slots__:
         if isinstance(getattr(found, name), list):
@@ -300,7 +318,7 @@ def _with_an_entry_in_each_list(made: type, module: ModuleType) -> Any:
 
 
 def _codes(struct: Any, path: str) -> Iterator[tuple[str, int]]:
-    """The fields of a struct, and of its entries, that are error codes."""
+    """Yield the path and the value of each error code field of a struct, at any depth."""
     for name in struct.__slots__:
         value = getattr(struct, name)
         if name.endswith("error_code"):

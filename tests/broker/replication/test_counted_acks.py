@@ -1,4 +1,7 @@
-"""acks above 1: up to 0.8 a leader waits for so many replicas, and for no more than are in sync."""
+"""Tests of `acks` above 1, which Kafka up to 0.8 supports: the leader waits for this number of replicas.
+
+It never waits for more replicas than are in sync.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Changes to a cluster that brokers decide at the same time, or late: they count one after the other.
+"""Tests of metadata changes that brokers decide concurrently or late: they take effect in sequence.
 
-A broker that is paused keeps a request, and when it goes on carries it out before it has learned what was
-written meanwhile: what `queued` sends is decided by a broker whose image is old.
+A paused broker keeps a request. After the pause it handles the request before it has read the metadata
+written meanwhile, so that a request of `queued` is decided with outdated metadata.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def ask(cluster: KafkaCluster, node: int, request: Any, version: int) -> Any:
 
 @contextmanager
 def three(cluster: KafkaCluster) -> Iterator[Callable[[Any, int], list[Any]]]:
-    """Connections to the three brokers, and what asks all of them at the same time."""
+    """Yield a function that sends one request to all three brokers at the same time."""
     clients = [connect(cluster, node) for node in NODES]
     try:
 
@@ -145,7 +145,10 @@ def three(cluster: KafkaCluster) -> Iterator[Callable[[Any, int], list[Any]]]:
 
 @contextmanager
 def queued(cluster: KafkaCluster, request: Any, version: int) -> Iterator[list[Any]]:
-    """Have broker 2 stand still with a request while the block lasts; then the list has its answer."""
+    """Pause broker 2 with a request in its queue for the length of the block.
+
+    Yields a list to which the response is added after the block.
+    """
     answers: list[Any] = []
     with connect(cluster, 2) as client:
         with cluster.paused(2):
@@ -184,7 +187,7 @@ def id_of(cluster: KafkaCluster, name: str, node: int = 1) -> bytes:
 
 
 def produce(cluster: KafkaCluster, topic: str, values: int) -> int:
-    """Produce with acks=all; return the offset of the first record."""
+    """Produce a batch of `values` records with acks=all; return the offset of the first one."""
     leader = cluster.partition(topic).leader
     records = memoryview(bytearray(encode_batch([(None, b"%d" % each, (), 1000) for each in range(values)])))
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
@@ -216,7 +219,10 @@ def test_a_topic_that_is_created_on_the_way_is_the_same_at_all_brokers(shared: K
 
 
 def test_metadata_that_create_a_topic_say_first_that_it_is_unknown(shared: KafkaCluster) -> None:
-    """Other brokers have not read of it yet; Apache Kafka's brokers do not wait for their controller."""
+    """The first Metadata request creates the topic and answers UNKNOWN_TOPIC_OR_PARTITION.
+
+    Other brokers have not read its record yet. Apache Kafka's brokers do not wait for the controller either.
+    """
     with connect(shared, 1) as client:
         first, then = (client.ask(metadata("created-later"), 12).topics[0] for _ in range(2))
         unwanted, *_ = client.ask(metadata("not-created", creates=False), 12).topics
@@ -472,7 +478,10 @@ def test_a_late_broker_heeds_rules_that_were_made_meanwhile() -> None:
 
 
 def test_a_broker_that_has_ended_decides_nothing(cluster: KafkaCluster) -> None:
-    """Not even in its last moments, nor for the controller of an earlier start of the cluster."""
+    """A killed broker cannot change metadata through the controller any more.
+
+    Its attempt raises StorageError.
+    """
     ended = cluster._shared.nodes[2]
     cluster.kill(2)
     with pytest.raises(StorageError, match="cannot reach the controller"):
@@ -484,7 +493,7 @@ def test_a_broker_that_has_ended_decides_nothing(cluster: KafkaCluster) -> None:
 
 
 class Nowhere:
-    """A transport without nodes."""
+    """A transport that delivers no messages."""
 
     def send(self, source: int, target: int, message: Any, answered: Any) -> None: ...
 
@@ -568,11 +577,14 @@ WRITES = (
     ".set_features(",
     "answer_each(",
 )
-"""What handlers change metadata with."""
+"""Source text of the calls with which handlers change metadata."""
 
 
 def test_each_handler_that_changes_metadata_does_so_with_all_of_them() -> None:
-    """It is one that Apache Kafka's brokers forward, or takes in what there is by itself."""
+    """A handler that changes metadata must decide with the newest metadata.
+
+    Either Apache Kafka's brokers forward its API to the controller, or its source calls `catch_up`.
+    """
     found = set()
     for each in iter_modules(handlers.__path__):
         source = inspect.getsource(import_module(f"{handlers.__name__}.{each.name}"))

@@ -1,4 +1,4 @@
-"""DeleteRecords on a cluster: deleted records stay away when the leader moves."""
+"""Tests of DeleteRecords in a cluster: deleted records do not come back when the leader moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster() -> Iterator[KafkaCluster]:
 
 
 def delete_before(cluster: KafkaCluster, offset: int, timeout_ms: int = 30_000) -> tuple[int, int]:
-    """Return the error code and the low watermark that the leader, node 1, answers."""
+    """Send DeleteRecords to the leader, node 1; return the error code and the low watermark."""
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name=TOPIC, partitions=[partition])
     request: Any = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
@@ -77,7 +77,10 @@ def test_a_replica_that_is_fenced_is_not_waited_for(cluster: KafkaCluster) -> No
 
 
 def test_a_replica_that_lacks_only_deleted_records_begins_after_them(cluster: KafkaCluster) -> None:
-    """It has their offsets behind it: as the leader it would give them to other records."""
+    """A replica without the deleted records starts its log at the offset after them.
+
+    Otherwise, as the leader, it would assign their offsets to new records.
+    """
     cluster.kill(3, fence=True)
     end = RECORDS + 5
     with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all") as producer:
@@ -95,7 +98,10 @@ def test_a_replica_that_lacks_only_deleted_records_begins_after_them(cluster: Ka
 
 
 def test_a_replica_that_begins_amid_a_batch_has_the_rest_of_it(cluster: KafkaCluster) -> None:
-    """The leader sends that batch whole: its first offset is before the one that the replica asked for."""
+    """The log start offset is in the middle of a batch.
+
+    The leader sends the whole batch, whose base offset is below the fetch offset.
+    """
     cluster.kill(3, fence=True)
     end = RECORDS + 5
     with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all", linger_ms=60_000) as producer:

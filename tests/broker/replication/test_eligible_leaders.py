@@ -1,4 +1,7 @@
-"""Eligible leader replicas (KIP-966): who may lead where nobody is in sync, and what clients see of it."""
+"""Tests of eligible leader replicas (KIP-966): which replica leads when none is in sync.
+
+They also check what clients are shown of the ELR.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def set_feature(cluster: KafkaCluster, level: int, node: int = 1) -> int:
 
 @pytest.fixture
 def cluster() -> Iterator[KafkaCluster]:
-    """Three brokers, three replicas, two of which have to be in sync."""
+    """Yield a cluster of three brokers with three replicas, of which two have to be in sync."""
     with KafkaCluster(3) as cluster:
         assert set_feature(cluster, 1) == 0
         cluster.create_topic(TOPIC, replicas=[[1, 2, 3]], min_insync_replicas=2)
@@ -58,7 +61,10 @@ State = tuple[int, list[int], list[int], list[int]]
 
 
 def state(cluster: KafkaCluster) -> State:
-    """Leader, ISR, ELR and last known ELR, as each broker that runs tells of them."""
+    """Return leader, ISR, ELR and last known ELR if all running brokers agree.
+
+    Returns (-9, [], [], []) if they do not agree.
+    """
     found: list[State] = []
     for each in cluster.nodes():
         if each.state == "running":
@@ -104,7 +110,7 @@ def set_minimum(cluster: KafkaCluster, kind: int, name: str, value: int | None) 
 
 
 def minimum_of(cluster: KafkaCluster) -> tuple[str | None, int]:
-    """The minimum of in-sync replicas that broker 1 has by default, and where it comes from."""
+    """Return the default `min.insync.replicas` of broker 1, and its configuration source."""
     resource = DescribeConfigsResource(
         resource_type=4, resource_name="1", configuration_keys=["min.insync.replicas"]
     )

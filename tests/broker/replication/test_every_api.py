@@ -1,4 +1,4 @@
-"""Every API in every version at every broker of a cluster: none ends in an unexpected error."""
+"""Tests that send every API in every version to every broker of a cluster: no unexpected error occurs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def node_of(cluster: KafkaCluster, number: int) -> Node:
 def test_no_api_fails_unexpectedly(
     cluster: KafkaCluster, key: ApiKey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No closed connection, no UNKNOWN_SERVER_ERROR, and nothing in the log that needs a person."""
+    """The broker keeps the connection, never answers UNKNOWN_SERVER_ERROR, and logs no problem."""
     caplog.set_level(logging.WARNING)
     versions = [version for each, version in CASES if each == key]
     for version in versions:
@@ -63,7 +63,10 @@ def test_no_api_fails_unexpectedly(
 
 @pytest.mark.parametrize("owner", [ClusterState, Node])
 def test_what_one_broker_has_a_broker_of_a_cluster_has(cluster: KafkaCluster, owner: type) -> None:
-    """Every public property can be read: none rests on a part that only one broker by itself has."""
+    """Every public property of a cluster's broker can be read.
+
+    None depends on a component that only a single broker has.
+    """
     names = [name for name, value in vars(owner).items() if isinstance(value, property)]
     assert names
     for number in cluster.node_ids:

@@ -1,4 +1,4 @@
-"""What a follower asks its leader for, by the settings `replica.fetch.*`."""
+"""Tests of the fetch requests of followers, as the settings `replica.fetch.*` control them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = {
 
 
 class Followed:
-    """A replica, and its partition, as a fetcher sees them."""
+    """A stand-in for a replica and its partition, with the attributes that a fetcher reads."""
 
     topic, topic_id, leader_epoch = TOPIC, bytes(16), 7
     log_start_offset, leader = 3, 1
@@ -67,7 +67,11 @@ def test_each_setting_says_what_is_asked() -> None:
 
 @pytest.mark.parametrize(("leader_starts_at", "waits"), [(20, False), (3, True)])
 def test_a_follower_that_begins_anew_asks_again_at_once(leader_starts_at: int, waits: bool) -> None:
-    """Any other error leaves it where it was: asked at once, the leader would give the same answer."""
+    """After OFFSET_OUT_OF_RANGE the follower continues at the leader's log start offset.
+
+    If this changes its position, it fetches at once; otherwise it waits, since the leader would give the same
+    answer.
+    """
     fetcher = ReplicaFetcher(2, 1, ReplicaFetchSettings(backoff_s=5.0))
     fetcher.add(cast(LocalReplica, Followed()))
     assert fetcher.request(9, now_s=10.0) is not None

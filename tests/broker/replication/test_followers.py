@@ -1,4 +1,4 @@
-"""What a leader concludes from its followers' fetches: the high watermark, and who is in sync."""
+"""Tests of what a leader computes from its followers' fetches: the high watermark and the ISR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a follower asks its leader for in one request, and what in the other."""
+"""Tests of a follower's two fetch requests per leader: for active partitions, and for resting ones.
+
+A partition rests when its log has not changed for a while.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def indexes(request: FetchRequest | None) -> list[int]:
 
 
 def at_rest(followed: list[LocalReplica], now_s: float) -> LeaderFetchers:
-    """Return fetchers of replicas whose logs have not changed for long."""
+    """Return fetchers whose partitions are all at rest: their logs have not changed for a while."""
     fetchers = fetchers_of(followed, now_s - 2 * REST_AFTER_S)
     fetchers.arrange([], now_s)
     return fetchers
@@ -54,7 +57,7 @@ def test_new_replicas_are_asked_for_soon_though_a_request_is_in_flight() -> None
 
 
 def test_a_request_that_has_just_been_sent_is_waited_for() -> None:
-    """A thousand topics that are made one after the other are not a thousand requests for all of them."""
+    """A thousand topics created one after another must not cause a thousand full fetch requests."""
     one, other = replicas(2)
     fetchers = fetchers_of([one], 10.0)
     fetchers.active.request(9, 10.0)
@@ -83,7 +86,10 @@ def test_a_record_of_one_partition_of_many_asks_for_that_one_alone() -> None:
 
 
 def test_nothing_goes_to_rest_while_its_next_request_is_far() -> None:
-    """Neither request would name it until the one at rest, which the leader keeps, has its response."""
+    """While the Fetch for resting partitions is in flight, an idle partition stays in the active Fetch.
+
+    Otherwise no request would fetch the partition until the leader answers the Fetch in flight.
+    """
     followed = replicas(2)
     fetchers = at_rest(followed, 10.0)
     fetchers.arrange([followed[0]], 10.0)

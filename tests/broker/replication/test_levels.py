@@ -1,4 +1,4 @@
-"""The levels of features that the metadata of a new cluster begin with, and what is written at them."""
+"""Tests of the initial feature levels of a new cluster's metadata, and of the records written with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one broker has, a broker of a cluster has too: quotas, coordinators that can be found, the quorum."""
+"""Tests of broker functions that must also work in a cluster: quotas, finding coordinators, the quorum."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_broker_that_was_fenced_reads_no_log(cluster: KafkaCluster) -> None:
 def test_a_broker_that_is_stopping_makes_no_topics_any_more(
     cluster: KafkaCluster, kind: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It would not learn of them: the controller sends it nothing any more."""
+    """The controller sends no metadata to a stopping broker, so it could not read the new topic's record."""
     with client_of(cluster, 2) as client:
         client.ask(MetadataRequest(topics=[]), 9)
         cluster._call(lambda: cluster._node(2).member.end())  # type: ignore[union-attr]
@@ -178,7 +178,7 @@ def test_transactions_are_forgotten_at_every_broker_with_their_topic(
 def test_who_is_elected_for_more_logs_than_can_be_opened_at_once_leads_them_all(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A log that waits for its turn is no reason to leave out the rest of what the controller has sent."""
+    """A log that must wait before it is opened does not stop the broker from applying other metadata."""
     count = 3
     caplog.set_level(logging.ERROR)
     with KafkaCluster(3, data_dir=tmp_path, penstock_log_open_ms_max=1) as cluster:
@@ -196,7 +196,7 @@ def test_who_is_elected_for_more_logs_than_can_be_opened_at_once_leads_them_all(
 
 
 def until_done(client: WireClient, name: str, index: int) -> None:
-    """Produce to a partition until its log has had its turn, and its broker leads it."""
+    """Produce to a partition until its log is open and its broker leads it."""
     batch = encode_batch([(None, b"v", (), 5)])
     deadline = time.monotonic() + 60
     while True:

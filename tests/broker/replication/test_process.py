@@ -1,4 +1,4 @@
-"""`penstock broker --brokers`: a cluster as a process of its own."""
+"""Tests of `penstock broker --brokers`, which runs a whole cluster in one process."""
 
 from __future__ import annotations
 

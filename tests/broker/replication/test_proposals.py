@@ -1,4 +1,7 @@
-"""What a leader proposes to the controller: gathered, one request at a time, ever fewer while that fails."""
+"""Tests of the ISR changes that a leader proposes: they are batched, one request is in flight at a time.
+
+While requests fail, the pauses between them grow.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ Answering = Callable[[Proposal], "ProposalAnswer | None"]
 
 
 class Led:
-    """A replica that leads, and its partition; follower 2 is not in sync, and has fetched in its life 22."""
+    """A stand-in for a leader replica and its partition.
+
+    Follower 2 is not in sync; it last fetched with broker epoch 22.
+    """
 
     topic_id = bytes(16)
     leader_epoch = 5
@@ -40,7 +46,7 @@ def partition(index: int) -> Any:
 
 
 class Leader:
-    """Proposes by itself whenever it may, as a node does that its alarms call."""
+    """A stand-in for a node that sends its ISR proposals as soon as its timers allow."""
 
     def __init__(self, partitions: int, seed: int = 1) -> None:
         self.proposals = IsrProposals(NODE, Random(seed))
@@ -50,13 +56,13 @@ class Leader:
         self.propose()
 
     def propose(self) -> None:
-        """Propose every follower that is not in sync, unless that is under way: so each fetch does."""
+        """Propose to add follower 2 to each ISR, unless such a proposal is pending, as each fetch does."""
         for each in self.partitions:
             if not each.followers.pending and 2 not in each.followers.in_sync:
                 self.proposals.add(each, (1, 3, 2))
 
     def run(self, seconds: float, answering: Answering) -> None:
-        """Let time pass; each request is answered after a millisecond, and the followers fetch again."""
+        """Let time pass: each request is answered after 1 ms, and then the followers fetch again."""
         end_s = self.now_s + seconds
         while self.now_s < end_s:
             asked = self.proposals.request(BROKER_EPOCH, self.now_s)
@@ -69,7 +75,7 @@ class Leader:
                 self.now_s += 0.01
 
     def accept(self, asked: Proposal) -> ProposalAnswer:
-        """Write what is proposed, and have the metadata arrive before the answer."""
+        """Apply a proposal, with the new metadata arriving before the answer."""
         for change in asked.changes:
             found = self.partitions[change.partition]
             found.epoch += 1
@@ -160,7 +166,10 @@ def test_what_is_settled_is_not_repeated() -> None:
 
 
 def test_the_answer_to_an_earlier_request_does_not_decide() -> None:
-    """The later one may have been accepted: a follower given up here would be in sync all the same."""
+    """A late refusal of the first request does not end the joining of a follower.
+
+    The controller may have accepted the second request, so that the follower is in the ISR.
+    """
     proposals = IsrProposals(NODE, Random(1))
     found = partition(0)
     proposals.add(found, (1, 3, 2))

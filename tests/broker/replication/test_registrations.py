@@ -1,4 +1,4 @@
-"""Who is in a cluster, and where: brokers that are fenced, that are taken out, and what they advertise."""
+"""Tests of broker registrations in a cluster: fenced and unregistered brokers, and advertised addresses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask(cluster: KafkaCluster, node: int, request: Any, version: int) -> Any:
 
 
 def described(cluster: KafkaCluster, node: int, *, fenced: bool, version: int = 2) -> dict[int, bool]:
-    """Ids of the brokers in DescribeCluster, and whether each is fenced."""
+    """Send DescribeCluster; return a dict from broker id to True if the broker is fenced."""
     asked = DescribeClusterRequest(include_fenced_brokers=fenced)
     return {each.broker_id: each.is_fenced for each in ask(cluster, node, asked, version).brokers}
 

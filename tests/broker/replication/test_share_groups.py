@@ -1,4 +1,4 @@
-"""Share groups (KIP-932) in a cluster: both coordinators move, and what is answered is replicated."""
+"""Tests of share groups (KIP-932) in a cluster: both coordinators move, answered writes are replicated."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def offsets(cluster: KafkaCluster) -> dict[int, tuple[int, int]]:
 
 
 def join(cluster: KafkaCluster, member: str) -> int:
-    """Have a member join and get all partitions; return its epoch."""
+    """Let a member join and wait until it has all partitions; return its epoch."""
     epoch: int = beat(cluster, member, 0).member_epoch
     until(lambda: len(offsets(cluster)) == PARTITIONS)
     deadline = time.monotonic() + 30
@@ -153,7 +153,7 @@ def test_a_state_is_answered_when_followers_have_it(cluster: KafkaCluster) -> No
 
 
 def reject_all(cluster: KafkaCluster, count: int) -> None:
-    """Have a member reject so many records of the topic."""
+    """Let a share consumer reject this number of records of the topic."""
     seen: set[tuple[int, int]] = set()
     with ShareConsumer(cluster.bootstrap_servers, group_id=GROUP) as consumer:
         consumer.subscribe("t")
@@ -168,12 +168,12 @@ def reject_all(cluster: KafkaCluster, count: int) -> None:
 
 
 def letters(cluster: KafkaCluster, partition: int) -> int:
-    """How many dead letters the in-sync replicas of a partition have."""
+    """Return the number of dead letters in a partition: the highest high watermark of its replicas."""
     return max(each.high_watermark for each in cluster.replicas("dlq.t", partition))
 
 
 def test_dead_letters_go_to_the_leaders_of_their_partitions() -> None:
-    """The leaders of the records are other nodes than those of the dead letters."""
+    """Records and their dead letters have different leaders, so that dead letters cross between nodes."""
     fast = {"group_share_assignment_interval_ms": 0, "group_share_min_heartbeat_interval_ms": 100}
     with KafkaCluster(3, group_share_heartbeat_interval_ms=100, **fast) as cluster:
         cluster.create_topic("t", partitions=2, replicas=[[1, 2, 3], [2, 3, 1]])

@@ -1,7 +1,7 @@
-"""A simulated cluster: the laws hold under every seed, and each of twelve seeded mistakes is found.
+"""Tests that simulate a cluster under many seeds, and that the simulation finds twelve deliberate bugs.
 
-`make soak` runs thousands of seeds. A seed that fails is run again by
-`python tests/broker/replication/simulation.py SEED`.
+`make soak` runs thousands of seeds. `python tests/broker/replication/simulation.py SEED` replays a seed that
+fails.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ def test_the_laws_hold(first: int) -> None:
 
 
 def test_a_leader_that_starts_again_does_not_lead_in_the_epoch_of_its_earlier_life() -> None:
-    """What that life had proposed was written after the start: a replica in sync that the new life did not
-    count.
+    """An ISR proposal from before the restart was written after it.
+
+    A replica was then in the ISR that the restarted leader did not count.
     """
     simulation.run(6956)
 
 
 @pytest.mark.parametrize("seed", [2094, 10644])
 def test_a_proposal_of_an_isr_is_not_repeated_when_it_is_settled(seed: int) -> None:
-    """Repeated in the place of the next one, or late, it had a replica in sync that its leader did not
-    count.
+    """A proposal was once sent again instead of the next one, or late.
+
+    A replica was then in the ISR that its leader did not count.
     """
     simulation.run(seed)
 
@@ -52,7 +54,10 @@ def test_the_laws_hold_where_some_messages_are_very_late(monkeypatch: pytest.Mon
 
 
 def test_the_laws_hold_where_records_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a log begins amid a batch. In 34 and 6186 a replica lost the rest of that batch, and led."""
+    """Invariants also hold if a log starts in the middle of a batch.
+
+    In seeds 34 and 6186 a replica once lost the rest of that batch, and then led.
+    """
     monkeypatch.setattr(simulation.World, "deletions", 0.2)
     _run_all(0, 40)
     _run_all(6186, 1)
@@ -98,7 +103,7 @@ def _truncates_too_little(patch: Any) -> None:
 
 
 def _truncates_too_much(patch: Any) -> None:
-    """A replica that begins to lead cuts what its own high watermark does not cover."""
+    """Patch in a bug: a new leader truncates its log to its own high watermark."""
     plain = LocalReplica._lead
 
     def lead(self: Any, now_s: float) -> None:
@@ -136,7 +141,7 @@ def _joins_too_early(patch: Any) -> None:
 
 
 def _does_not_wait_for_the_lagging(patch: Any) -> None:
-    """The high watermark leaves out a follower as soon as its removal is proposed."""
+    """Patch in a bug: the high watermark ignores a follower as soon as its removal is proposed."""
     plain = ClusterMember._propose
 
     def propose(self: Any, found: Any, in_sync: Any) -> None:
@@ -150,21 +155,21 @@ def _does_not_wait_for_the_lagging(patch: Any) -> None:
 
 
 def _no_divergence(patch: Any) -> None:
-    """Followers do not say what epoch they have read last: logs that part are not noticed."""
+    """Patch in a bug: followers do not send their last fetched epoch, so that diverging logs go unnoticed."""
     patch.setattr(
         LocalReplica, "fetch_position", property(lambda self: (self.partition.reader.end_offset, -1))
     )
 
 
 def _starts_as_what_it_was(patch: Any) -> None:
-    """A start has partitions follow every state that the metadata log has, not the last alone."""
+    """Patch in a bug: a start applies every earlier state of a partition, instead of only the last."""
     from penstock.broker.replication.metadata_publisher import MetadataPublisher
 
     patch.setattr(MetadataPublisher, "follows", True)
 
 
 def _no_fencing(patch: Any) -> None:
-    """The controller writes what a leader has proposed in an earlier epoch, if it leads again."""
+    """Patch in a bug: the controller accepts a leader's proposal from an earlier leader epoch."""
     plain = controller.Controller.propose
 
     def propose(self: Any, proposal: Any) -> Any:
@@ -200,7 +205,10 @@ MISTAKES: dict[Callable[[Any], None], int] = {
     _no_fencing: 1,
     _joins_before_it_has_deleted: 939,
 }
-"""Each with the first seed that finds it: with another order of random numbers it is another one."""
+"""A dict from each deliberate bug to the first seed that finds it.
+
+A different order of random numbers changes these seeds.
+"""
 
 SEEDS_NEARBY = 60
 

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) in a cluster: the coordinator moves, and members go on as they were."""
+"""Tests of streams groups (KIP-1071) in a cluster: the coordinator moves, and members keep their tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of replication (KIP-73): followers that are not in sync are held back, others are not."""
+"""Tests of replication throttles (KIP-73), which limit only followers that are not in sync."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RATE = {"leader.replication.throttled.rate": "1000", "follower.replication.throt
 
 
 class Replicas:
-    """As much of a partition as a throttle looks at."""
+    """A stand-in for a partition, with the attributes that a throttle reads."""
 
     def __init__(self, replicas: str, in_sync: tuple[int, ...] = (), index: int = 0) -> None:
         self.config = self

@@ -1,4 +1,4 @@
-"""Transactions of our producer in a cluster whose coordinators and leaders move and die at definite steps."""
+"""Tests of transactions of Penstock's producer while coordinators and leaders move or die at fixed steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
 
 
 class Ours:
-    """Our producer."""
+    """Penstock's producer behind the interface of the transactions script."""
 
     def __init__(self, servers: str) -> None:
         self.producer = Producer(servers, {"transactional.id": ID, "retry.backoff.ms": "5"})
@@ -39,7 +39,7 @@ class Ours:
 
 
 def survive(happening: str) -> None:
-    """Run the script in a new cluster, and hold what readers see to the laws."""
+    """Run the script in a new cluster, and check what readers see afterwards."""
     with make_cluster() as cluster:
         cluster.create_topic(TOPIC, replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas=2)
         ours = Ours(cluster.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Partitions whose logs cannot be opened, or not yet: they hold up no other metadata, and are tried again."""
+"""Tests of partitions whose logs cannot be opened yet or at all: they are retried and delay nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def leaders(cluster: KafkaCluster, node: int, topic: str = TOPIC) -> list[int]:
 def test_logs_that_are_not_opened_at_once_are_led_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A batch of elections comes with the first broker that starts: it used to end at the first log."""
+    """The first broker that starts is elected for many partitions at once.
+
+    It used to stop applying the elections at the first log that it could not open.
+    """
     with KafkaCluster(3, tmp_path) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, replicas=3)
         for index in range(PARTITIONS):

@@ -1,7 +1,7 @@
-"""Transactions of one producer while what they need dies or moves: the same steps for every client.
+"""Transactions of one producer while brokers that it needs die or move: the same steps for every client.
 
-What happens comes at a definite step of a transaction, not at a time: before its records are sent, between
-them, or before its end.
+Each event is tied to a step of a transaction, not to a time: before its records are sent, between them, or
+before its end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ PARTITIONS = 3
 
 
 class Transactional(Protocol):
-    """A transactional producer of any client. `end` returns once the outcome is acknowledged."""
+    """An interface to a transactional producer of any client library.
+
+    `end` returns once the outcome is acknowledged.
+    """
 
     def begin(self) -> None: ...
     def write(self, partition: int, value: bytes) -> None: ...
@@ -28,7 +31,7 @@ class Transactional(Protocol):
 
 
 def make_cluster() -> KafkaCluster:
-    """A cluster of three for the script; brokers that are slow are not taken for dead."""
+    """Return a cluster of three brokers with long timeouts, so that no slow broker is taken for dead."""
     return KafkaCluster(
         3,
         broker_session_timeout_ms=60_000,
@@ -39,7 +42,7 @@ def make_cluster() -> KafkaCluster:
 
 
 def kill(cluster: KafkaCluster, node: int) -> None:
-    """Kill a broker for good, have others lead at once, and start it again."""
+    """Kill a broker and fence it, so that others lead at once, and then start it again."""
     cluster.kill(node, fence=True)
     cluster.start(node)
 
@@ -55,9 +58,9 @@ HAPPENINGS: dict[str, Callable[[KafkaCluster], object]] = {
 
 
 def run(cluster: KafkaCluster, producer: Transactional, happening: str) -> tuple[list[bytes], int]:
-    """Have it happen at three steps of a transaction; return what is committed in the end, and the offset.
+    """Run transactions with an event at each of three steps, each followed by an aborted transaction.
 
-    After each of these transactions comes one that aborts.
+    Returns the committed values and the last committed offset.
     """
     committed: list[bytes] = []
     number = 0
@@ -82,7 +85,7 @@ def run(cluster: KafkaCluster, producer: Transactional, happening: str) -> tuple
 
 
 def settle(cluster: KafkaCluster) -> None:
-    """Wait until all replicas of the topic are in sync: the next broker may die."""
+    """Wait until all replicas are in sync, so that the next broker may die."""
     deadline = time.monotonic() + 30
     places = [(topic, index) for topic in (TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC) for index in range(3)]
     while any(len(cluster.partition(*place).in_sync) < 3 for place in places):
@@ -91,7 +94,7 @@ def settle(cluster: KafkaCluster) -> None:
 
 
 def check(cluster: KafkaCluster, committed: Sequence[bytes], offset: int) -> None:
-    """Readers see each committed transaction whole and once, and no other; its offset is the group's."""
+    """Check that readers get each committed transaction completely and once, and the group has its offset."""
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest", "group.id": GROUP}
     read: list[bytes] = []
     with Consumer(cluster.bootstrap_servers, settings) as consumer:
@@ -113,7 +116,7 @@ def check(cluster: KafkaCluster, committed: Sequence[bytes], offset: int) -> Non
 
 
 def is_open(cluster: KafkaCluster, partition: int) -> bool:
-    """Whether a partition's leader has a transaction open."""
+    """Return True if a transaction is open at the leader of a partition."""
 
     def look() -> bool:
         leader = cluster._shared.quorum.image.topics[TOPIC].partitions[partition].leader

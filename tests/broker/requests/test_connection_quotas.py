@@ -1,4 +1,4 @@
-"""Limits of connections: how many, how fast, from one address, at one listener; what clients see of them."""
+"""Tests of connection limits: their number and rate, per address and listener, and what clients observe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker keeps because clients have asked for it: all within a budget, and given up in order."""
+"""Tests of the memory budget for state that clients cause: what is dropped first when it is exceeded."""
 
 from __future__ import annotations
 
@@ -243,7 +243,10 @@ def test_timers_that_are_off_do_not_pile_up_and_hold_nothing() -> None:
 
 
 def test_unread_answers_in_memory_take_no_more_than_the_budget() -> None:
-    """Answers without records, which are not sent from files, to peers that never read."""
+    """Twenty clients request large DescribeConfigs responses and never read them.
+
+    Such responses are in memory, whereas records are sent from files.
+    """
     with Broker(config={"penstock.kept.state.bytes.max": str(2 * MIB)}) as broker:
         server = broker.server
         assert server is not None

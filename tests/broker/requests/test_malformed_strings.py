@@ -1,4 +1,4 @@
-"""Names that are not UTF-8 in requests are answered as by Apache Kafka, which reads U+FFFD in their place."""
+"""Tests of names in requests that are not UTF-8: answers are those of Apache Kafka, which reads U+FFFD."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.protocol.messages.offset_commit_request import (
 from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 
 HERE = "QQQQ"
-"""Stands in a request for the bytes that are not UTF-8."""
+"""A placeholder in a request, which is replaced with bytes that are not UTF-8."""
 
 SENT, READ = b"a\xff\xfeb", "a\ufffd\ufffdb"
 

@@ -1,4 +1,4 @@
-"""Patterns of peers match as RE2 says, and neither reading nor matching them is ever much work."""
+"""Tests of regular expressions from clients: they match as in RE2, and their cost is limited."""
 
 from __future__ import annotations
 
@@ -136,7 +136,10 @@ def test_what_would_become_too_many_states_is_refused(pattern: str) -> None:
     ],
 )
 def test_nothing_repeated_is_nothing_or_refused(pattern: str) -> None:
-    """Each took seconds, and gigabytes, when it was written out."""
+    """These patterns repeat an empty group. They match the empty text at no cost, or are refused.
+
+    When repetitions were expanded, each took seconds and gigabytes.
+    """
     try:
         found = compile_pattern(pattern)
     except PatternError:
@@ -172,7 +175,10 @@ PIECES += ["(a|b{2,3}){0,2}", "(?:a|)", "a??", "(?i:A)"]
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), st.text("ab c\n", max_size=8))
 @example("a$", "a\n")
 def test_the_same_texts_match_as_with_re(pattern: str, text: str) -> None:
-    """But for Python's `$`, which also stands before a line's end that is the last character."""
+    """Results equal those of Python's `re`, except for `$`.
+
+    In Python `$` also matches before a final newline.
+    """
     expected = re.fullmatch(pattern.replace("$", r"\Z"), text)
     assert compile_pattern(pattern)(text) == bool(expected)
 
@@ -219,7 +225,10 @@ def test_sets_that_were_met_are_no_work() -> None:
 
 
 def test_work_ends_and_can_be_renewed() -> None:
-    """Each text has sets of its own: one for each of a thousand places."""
+    """Each text needs new sets of states, until the work limit raises PatternWorkError.
+
+    `renew` allows more work.
+    """
     found = compile_pattern("(a|b)*a(a|b){300}", work_max=20_000)
     texts = [
         format(number * 2654435761 % (1 << 200), "b").translate({48: "a", 49: "b"}) for number in range(99)

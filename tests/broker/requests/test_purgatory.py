@@ -1,4 +1,4 @@
-"""Purgatory: keys, amounts, deadlines, cancelling; and that nothing is kept of what has left."""
+"""Tests of the purgatory: keys, amounts, deadlines, cancellation; completed requests free their memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.broker.requests.purgatory import Purgatory, Wait
 
 
 class Lot:
-    """A purgatory that notes who was resumed."""
+    """A purgatory that records the names of the requests that it resumes."""
 
     def __init__(self) -> None:
         self.purgatory = Purgatory()
@@ -74,7 +74,7 @@ def test_cancelled_requests_are_not_resumed() -> None:
 
 
 def test_nothing_is_kept_of_what_has_left() -> None:
-    """Requests with deadlines far away, notified again and again, must not pile up."""
+    """Completed requests with distant deadlines must not accumulate in the list of deadlines."""
     lot = Lot()
     for _ in range(5000):
         lot.park("a", ["x"], deadline=1e9)
@@ -85,7 +85,7 @@ def test_nothing_is_kept_of_what_has_left() -> None:
 
 
 def test_whoever_parks_is_resumed_exactly_once() -> None:
-    """Random parks, notifications, cancellations and time, against a plain model."""
+    """Random waits, notifications, cancellations and deadlines are compared with a simple model."""
     rng = random.Random(5)
     lot, alive, now, resumed = Lot(), {}, 0.0, []
     for step in range(3000):

@@ -1,4 +1,4 @@
-"""Quotas as arithmetic: what was used in, how long to rest out; and that handlers heed them."""
+"""Tests of quotas: how usage is measured, how long clients are throttled, and that handlers apply them."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_quotas_outlive_a_restart(tmp_path: Path) -> None:
 
 
 def asked(node: Node, request: Any, version: int, client_id: str = "c") -> tuple[Any, int]:
-    """The answer to a request through the route of a connection, and how long its client is throttled."""
+    """Handle a request with all interceptors; return the response and the client's throttle time in ms."""
     context = Context(node, Session())
     context.session.client_id = client_id
     context.now_ms = node.clock.now_ms()
@@ -317,7 +317,7 @@ def test_time_is_charged_for_every_request() -> None:
 
 
 async def timed_requests(address: tuple[str, int], count: int) -> list[float]:
-    """Send several requests at once; when their answers came, in seconds since."""
+    """Send several requests at once; return the arrival times of the answers, in seconds after sending."""
     reader, writer = await asyncio.open_connection(*address)
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -380,7 +380,10 @@ def deletion(version: int, *names: str) -> Any:
 
 
 def limited_node(rate: float = 1.0, texts: dict[str, str] | None = None) -> tuple[Node, ManualClock]:
-    """A node whose client c may change so many partitions a second, in two windows of a second."""
+    """Return a node whose client ``c`` has a quota of partition changes per second.
+
+    The quota is measured in two windows of one second.
+    """
     settings = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
     clock = ManualClock(NOW_MS)
     config = BrokerConfig({**settings, **(texts or {})})

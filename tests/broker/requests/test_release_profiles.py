@@ -1,4 +1,4 @@
-"""Profiles: a broker that behaves as an older Kafka, asked with raw frames."""
+"""Tests of release profiles, with which a broker behaves as an older Kafka; requests are raw frames."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def client_of(as_version: str, **settings: Any) -> Iterator[WireClient]:
 
 
 def ask_for_topic(client: WireClient, version: int = 0, name: str = "t") -> tuple[int, int]:
-    """The topic's error code and the number of its partitions."""
+    """Send Metadata for a topic; return its error code and its number of partitions."""
     answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), version)
     return answer.topics[0].error_code, len(answer.topics[0].partitions)
 
@@ -69,7 +69,7 @@ def fetch(client: WireClient, version: int, offset: int = 0, max_wait_ms: int = 
 
 @for_each([name for name, each in RELEASES.items() if each.numbers >= (0, 10)])
 def test_api_versions_are_the_release_s(name: str) -> None:
-    """As far as we have the API; never a version that the release did not offer."""
+    """A profile offers the APIs and versions of its release, as far as Penstock implements them."""
     profile = Profile(name)
     routes = profile.routes(ROUTES)
     offered = release(name).api_versions(receiver=True)
@@ -108,7 +108,10 @@ def test_what_is_not_offered_ends_the_connection() -> None:
 
 
 def test_api_versions_of_the_future() -> None:
-    """Version 3 is answered in version 0: with nothing before 2.4, with the range of the API since."""
+    """ApiVersions v3 before 2.4 gets UNSUPPORTED_VERSION in version 0, without a list of APIs.
+
+    Since 2.4 brokers support version 3.
+    """
     for as_version, keys in (("0.10.2", []), ("1.1", []), ("2.3", [])):
         with client_of(as_version) as client:
             client.socket.sendall(client.bytes_of(VERSIONS, 3))
@@ -134,7 +137,7 @@ def test_0_9_overlooks_what_it_does_not_know() -> None:
 
 
 def test_0_8_looks_at_no_version() -> None:
-    """It reads every request as the one version it has, and answers so."""
+    """Kafka 0.8 ignores the version in a request: it reads and answers version 0."""
     with client_of("0.8.1") as client:
         client.socket.sendall(client.bytes_of(MetadataRequest(topics=[]), 1))
         body = client.receive_frame()[4:]
@@ -196,7 +199,10 @@ def test_a_format_from_the_future_is_corrupt() -> None:
 @pytest.mark.parametrize("as_version", ["0.8.2", "0.9"])
 @pytest.mark.parametrize("codec", [None, 0, 1], ids=["plain", "wrapper of magic 0", "wrapper of magic 1"])
 def test_before_0_10_nobody_looked_at_the_magic(as_version: str, codec: int | None) -> None:
-    """kafka-node puts magic 1 into a wrapper of magic 0. Consumers of that time are given magic 0."""
+    """Before 0.10 brokers did not check the magic byte: kafka-node puts magic 1 into a wrapper of magic 0.
+
+    Consumers of that time are given magic 0.
+    """
     inner = encode_message_set([(b"k", b"a", NOW_MS), (None, b"b", NOW_MS)], 1)
     wrapped = inner if codec is None else encode_message(codec, 0, None, gzip.compress(inner), NOW_MS, 1)
     with client_of(as_version) as client:
@@ -249,7 +255,10 @@ def test_acks_above_one() -> None:
 
 
 def test_a_fetch_that_fails_waits_in_0_8() -> None:
-    """A later release answers at once: well before a wait that is longer than the socket's timeout."""
+    """A Fetch with one failed partition waits for the full `max_wait_ms` in 0.8.
+
+    Later releases answer it at once.
+    """
 
     def seconds(as_version: str, max_wait_ms: int) -> float:
         with client_of(as_version) as client:

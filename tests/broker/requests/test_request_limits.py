@@ -1,4 +1,4 @@
-"""A large Produce is weighed in every version: records cost nothing, names and numbers do."""
+"""Tests of the size limit on a Produce request: names and numbers count, the records do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection may send before and after SASL, frame by frame, without a socket."""
+"""Tests of the requests that a connection may send before and after SASL, as frames without a socket."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ CREDENTIALS = {
 
 
 class Users:
-    """Two users, ann by every mechanism and bob by PLAIN only, and one delegation token of ann's."""
+    """A user store for tests: ann can use every mechanism, bob only PLAIN.
+
+    Ann also has one delegation token.
+    """
 
     def password(self, name: str) -> Secret | None:
         return {"ann": Secret("ann-secret"), "bob": Secret("bob-secret")}.get(name)

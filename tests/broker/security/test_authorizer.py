@@ -1,4 +1,4 @@
-"""The authorizer decides as Apache Kafka's StandardAuthorizer does."""
+"""Tests that the authorizer decides as Apache Kafka's StandardAuthorizer does."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ _ACLS = st.builds(
 
 
 def _plain(acls: list[Acl], default: bool, operation: int, name: str) -> bool:
-    """The rules once more, in the order in which Apache Kafka's documentation has them."""
+    """Decide by the ACL rules in the order of Apache Kafka's documentation, as a model for comparison."""
     covering = [
         each
         for each in acls
@@ -281,7 +281,7 @@ def test_entries_that_decide_nothing_are_named() -> None:
 
 
 def test_a_thousand_entries_cost_as_much_as_one() -> None:
-    """The number of entries that are looked at does not grow with the number there are."""
+    """A decision looks only at ACL entries for its resource, however many others there are."""
     authorizer = judge(*(acl(READ, f"t{number}", principal=f"User:{number}") for number in range(1000)))
     assert len(list(authorizer.covering(TOPIC, "t500"))) == 1
     rights = authorizer.rights("User:500", HOST)

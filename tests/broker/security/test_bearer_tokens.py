@@ -1,4 +1,4 @@
-"""Bearer tokens: only what the provider has signed, for this broker, and now."""
+"""Tests of OAUTHBEARER tokens: accepted only if signed by the provider, for this broker, and not expired."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 
 @functools.cache
 def rsa_key() -> rsa.RSAPrivateKey:
-    """A key that takes a quarter of a second to make, which only the tests below pay for."""
+    """Return a new RSA key.
+
+    It takes a quarter of a second, so that only tests that need it use this fixture.
+    """
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 

@@ -1,4 +1,7 @@
-"""Both sides name the reason of a failed TLS handshake, and no error of settings shows a secret."""
+"""Tests that both client and broker name the reason of a failed TLS handshake.
+
+No error message may show a secret.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each API needs to be allowed, what is refused and what is hidden, in every version."""
+"""Tests of authorization for each API in every version: required rights, refusals, and hidden resources."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)
 
 
-"""Settings with which a broker offers all APIs that it has."""
+"""The value of the authorized-operations fields when a request did not ask for them."""
 
 WITH_RANDOM_FIELDS = (
     ApiKey.METADATA,
@@ -73,7 +73,7 @@ WITH_RANDOM_FIELDS = (
 
 
 def secured(*rules: str, store: LogStore | None = None, **settings: object) -> Node:
-    """A broker with an authorizer and these rules; every session is ann's."""
+    """Return a broker with an authorizer and these rules, for sessions of the user ann."""
     settings = {**EVERY_API, **settings}
     node = make_node(store, authorizer_class_name=STANDARD, super_users="User:root", **settings)
     records = [record_of(acl) for rule in rules for acl in parse_rule(rule)]
@@ -121,14 +121,17 @@ DENIED = {
     ApiKey.READ_SHARE_GROUP_STATE: {31}, ApiKey.WRITE_SHARE_GROUP_STATE: {31},
     ApiKey.DELETE_SHARE_GROUP_STATE: {31}, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: {31},
 }  # fmt: skip
-"""The codes of a refusal; none where what may not be seen is left out."""
+"""A dict from API to the error codes of a refusal.
+
+An empty set means that the response leaves out what the client may not see.
+"""
 
 FIRST_WITH_A_CODE = {ApiKey.DESCRIBE_LOG_DIRS: 3}
-"""Below these versions a response has no field for the error."""
+"""A dict from API to the first response version with an error code field."""
 
 
 def test_every_api_has_a_guard_or_is_open() -> None:
-    """A handler that is added has to be thought of here."""
+    """A new handler fails this test until its API is listed in `GUARDS` or `OPEN`."""
     assert {int(key) for key in ROUTES} == {int(key) for key in (*GUARDS, *OPEN)}
     assert not GUARDS.keys() & OPEN
     assert DENIED.keys() == GUARDS.keys()
@@ -412,7 +415,7 @@ def test_coordinators() -> None:
 
 
 def streams_member(node: Node) -> Any:
-    """The answer to a member of a streams group that reads ``mine`` and needs ``log`` made."""
+    """Send a heartbeat of a streams group that reads ``mine`` and needs ``log``; return the response."""
     topology = topology_of(subtopology(0, "mine", state_changelog_topics=[internal("log")]))
     request = StreamsGroupHeartbeatRequest(
         group_id="g",
@@ -570,7 +573,10 @@ def test_a_replica_needs_cluster_action_and_nothing_else() -> None:
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"])
 def test_rules_by_host_hold_at_a_listener_for_both_families(host: str, peer: str) -> None:
-    """Such a listener is told of IPv4 clients as `::ffff:127.0.0.1`."""
+    """A listener for IPv4 and IPv6 gets IPv4 clients as `::ffff:127.0.0.1`.
+
+    ACL entries for the plain IPv4 address still apply.
+    """
     if not has_ipv6():
         return
     settings = {

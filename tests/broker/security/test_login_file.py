@@ -1,4 +1,4 @@
-"""The JAAS file that KAFKA_OPTS names, as the harnesses of other projects have it."""
+"""Tests of the JAAS file in KAFKA_OPTS, as the test harnesses of other projects configure brokers."""
 
 from __future__ import annotations
 

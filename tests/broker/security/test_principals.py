@@ -1,4 +1,4 @@
-"""Subjects of certificates as Java prints them, and the rules that make principals of them."""
+"""Tests of certificate subjects in Java's notation, and of the rules that map them to principals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ x509 = pytest.importorskip("cryptography.x509")
 
 
 def certificate(*parts: tuple[str, str] | list[tuple[str, str]]) -> bytes:
-    """A certificate in DER whose subject has these parts, by object identifier."""
+    """Return a certificate in DER whose subject has these parts, as pairs of object identifier and value."""
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 

@@ -1,4 +1,4 @@
-"""Brokers with TLS and SASL on real sockets: what clients get, what strangers get."""
+"""Tests of brokers with TLS and SASL on real sockets, with valid clients and with unauthorized ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ def test_an_authorizer_refuses_what_no_rule_allows() -> None:
 
 
 def logins(broker: Broker) -> dict[str, int]:
-    """Return the counts of logins in the page of metrics, without zeros, by outcome; + is of renewed ones."""
+    """Return the login counts of the metrics page: a dict from outcome to count, without zeros.
+
+    A `+` after the outcome marks re-authentications.
+    """
     assert broker.server is not None
     with urllib.request.urlopen(f"http://127.0.0.1:{broker.server.metrics_port}/metrics", timeout=10) as page:
         text = page.read().decode()
@@ -170,7 +173,10 @@ def test_tls_before_1_2_is_refused() -> None:
 
 
 def test_the_end_of_tls_is_answered_and_the_socket_closed() -> None:
-    """Clients wait for the broker's close_notify: asyncio's for 30 seconds."""
+    """The broker answers a client's close_notify.
+
+    Clients wait for this answer; asyncio waits for 30 seconds.
+    """
     with (
         Broker(security="SSL") as broker,
         socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
@@ -261,7 +267,7 @@ STRICT = {f"listener.name.ssl.ssl.allow.{what}.changes": "false" for what in ("d
 
 
 def other_store(broker: KafkaBroker, subject: str, hosts: list[str]) -> str:
-    """The path of a key pair that the broker's authority has signed."""
+    """Write a new key and certificate, signed by the broker's CA; return the path of the file."""
     security = broker.security
     assert security is not None
     made = security.authority.issue(subject, hosts)
@@ -293,7 +299,10 @@ def test_a_renewed_certificate_is_of_the_same_name_unless_that_is_allowed(
     said: str | None,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """By AlterConfigs, which is refused with 42, and by the file alone, which is told in the log."""
+    """AlterConfigs refuses a certificate with another name with error 42.
+
+    If only the file changes, the broker keeps its certificate and logs the reason.
+    """
     config = STRICT | {f"listener.name.ssl.ssl.allow.{what}.changes": "true" for what in allowed}
     with KafkaBroker(security="SSL", config=config) as broker, Admin(config=settings_of(broker)) as admin:
         first = served_certificate(broker)
@@ -316,7 +325,7 @@ def test_a_renewed_certificate_is_of_the_same_name_unless_that_is_allowed(
 
 
 def test_an_answer_behind_the_end_of_a_tls_connection_is_dropped() -> None:
-    """A request that waited may be answered between the client's end and the socket's."""
+    """A response may be written between the client's close_notify and the end of the socket."""
 
     def end_and_answer(server: Any) -> bool:
         (connection,) = server.connections
@@ -415,7 +424,7 @@ def test_a_revoked_user_is_refused() -> None:
 
 @pytest.fixture
 def three() -> Iterator[Broker]:
-    """A broker with an open, an encrypted and an authenticated listener."""
+    """Yield a broker with three listeners: plaintext, SASL_SSL and SSL."""
     security = Security("SASL_SSL")
     given = security.settings("127.0.0.1", 0)
     settings = {
@@ -487,7 +496,10 @@ def test_settings_that_protect_nothing_stop_the_start(settings: dict[str, str]) 
 def test_kerberos_without_its_library_is_told_with_the_extra(
     named: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kerberos is what a listener with SASL has by default, as in Apache Kafka."""
+    """The error names the missing extra `penstock[kerberos]`.
+
+    Kerberos is the default mechanism of a listener with SASL, as in Apache Kafka.
+    """
     monkeypatch.setitem(sys.modules, "gssapi", None)
     settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", **named}
     with pytest.raises(MissingDependencyError, match=r"penstock\[kerberos\]"), Broker(config=settings):

@@ -1,4 +1,4 @@
-"""Tokens without a signature: taken where settings ask for them by name, and nowhere else."""
+"""Tests of unsigned OAUTHBEARER tokens, which a broker accepts only if its settings enable them."""
 
 from __future__ import annotations
 

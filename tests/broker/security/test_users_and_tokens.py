@@ -1,4 +1,4 @@
-"""SCRAM credentials and delegation tokens as clients administer them: codes, texts, restarts, expiry."""
+"""Tests of SCRAM credentials and delegation tokens: error codes and messages, restarts, expiry."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def test_a_user_is_altered_and_described_once_in_a_request() -> None:
 def test_users_and_tokens_exist_from_the_level_of_metadata_on_that_has_them(
     release: str, of_users: int, of_tokens: int
 ) -> None:
-    """Releases of Apache Kafka whose metadata are of an older level do not know the records."""
+    """Below the metadata version that introduced their records, the broker refuses SCRAM users or tokens.
+
+    Older Apache Kafka releases cannot read such records.
+    """
     text = "The current metadata.version does not support SCRAM" if of_users else None
     node = make_node(penstock_metadata_version=release, delegation_token_secret_key="secret")
     before = node.cluster.metadata_end_offset
@@ -156,7 +159,7 @@ def users_of(node: Node) -> ListenerUsers:
 
 
 def told(node: Node, name: str, mechanism: str = "SCRAM-SHA-256", extension: str = "") -> tuple[bytes, int]:
-    """Salt and iterations that a broker answers a first message with."""
+    """Return the salt and the iterations in the broker's answer to the first SCRAM message."""
     exchange = ScramExchange(mechanism, users_of(node), lambda: NOW_MS)
     answer = exchange.step(f"n,,n={name},r=abc{extension}".encode()).decode()
     fields = dict(part.split("=", 1) for part in answer.split(","))
@@ -341,7 +344,10 @@ def test_a_token_is_looked_up_by_its_code_without_trying_all(monkeypatch: pytest
 
 
 def test_no_request_waits_for_codes_to_be_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are there when a broker begins to serve: 10,000 of them hold the first request up for 35 ms."""
+    """The HMACs of delegation tokens are computed before a broker serves requests.
+
+    For 10,000 tokens the first request would otherwise wait 35 ms.
+    """
     store = MemoryStore(1, ManualClock(NOW_MS))
     code = create(with_tokens(store)).hmac
     again = with_tokens(store)

@@ -1,4 +1,4 @@
-"""A member of a share group that asks a node without sockets: fetches, acknowledgements, and what came."""
+"""A share group member for tests, which fetches from a node without sockets and acknowledges records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
 class Bench:
-    """A node with one topic, and its share groups, which begin at the start of the log."""
+    """A test node with one topic; its share groups start at the first record of the log."""
 
     def __init__(self, partitions: int = 1, group: dict[str, str] | None = None, **settings: object) -> None:
         self.clock = ManualClock(NOW_MS)
@@ -31,7 +31,7 @@ class Bench:
         self.topic = make_topic(self.node, partitions=partitions)
         self.persister = MemoryPersister()
         self.own_persister = self.node.share_persister
-        """The share coordinator that the node has itself."""
+        """The node's own share coordinator, which `persister` replaces in most tests."""
         self.node.share_persister = self.persister
         self.configure(**{**EARLIEST, **(group or {})})
 
@@ -39,7 +39,7 @@ class Bench:
         self.node.cluster.resource_configs[32, name] = texts  # type: ignore[index]
 
     def fill(self, *batches: int, partition: int = 0, **fields: Any) -> None:
-        """Produce batches of so many records each."""
+        """Produce one batch for each number, with this number of records."""
         for size in batches:
             produce(self.node, batch_of(*[b"value"] * size, **fields), partition=partition)
 
@@ -54,7 +54,10 @@ class Bench:
 
 
 class Member:
-    """One member on a connection of its own. `epoch` is that of its next request."""
+    """A share group member with a connection of its own.
+
+    `epoch` is the share session epoch of its next request.
+    """
 
     def __init__(self, bench: Bench, name: str = "m", group: str = "g") -> None:
         self.bench = bench
@@ -62,10 +65,13 @@ class Member:
         self.session = Session(1, "127.0.0.1", ("127.0.0.1", 9092))
         self.epoch = 0
         self.answer: Any = None
-        """The latest answer; None while it is waited for."""
+        """The latest response; None while a request waits for its response."""
 
     def send(self, request: Any, version: int = 2) -> Any:
-        """Send a request; return the answer, or None where it waits: `answer` has it later."""
+        """Send a request; return the response, or None if the request waits.
+
+        A later response is stored in `answer`.
+        """
         context: Context[Any] = Context(self.bench.node, self.session)
         context.version = version
         context.now_ms = self.bench.clock.now_ms()
@@ -95,8 +101,10 @@ class Member:
         version: int = 2,
         **fields: Any,
     ) -> Any:
-        """ShareFetch of the topic's partitions. `acks` are first offset, last offset and types, of partition
-        0."""
+        """Send ShareFetch for the topic's partitions; return the response, or None if it waits.
+
+        `acks` are acknowledgements for partition 0: first offset, last offset and types.
+        """
         epoch = self.epoch if epoch is None else epoch
         names = list(partitions) or ([0] if epoch == 0 or acks else [])
         asked = [fetching.FetchPartition(partition_index=index) for index in names]
@@ -129,7 +137,7 @@ class Member:
         partition: int = 0,
         topic_id: bytes | None = None,
     ) -> Any:
-        """ShareAcknowledge; return the answer."""
+        """Send ShareAcknowledge for one partition; return the response."""
         epoch = self.epoch if epoch is None else epoch
         batches = [
             acknowledging.AcknowledgementBatch(
@@ -157,7 +165,7 @@ class Member:
 
 
 def ranges(answer: Any, partition: int = 0) -> list[tuple[int, int, int]]:
-    """What was acquired of a partition: first and last offset, and delivery count."""
+    """Return the acquired ranges of a partition: first offset, last offset and delivery count."""
     assert answer is not None, "the request waits"
     assert answer.error_code == 0, answer.error_message
     return [
@@ -170,7 +178,7 @@ def ranges(answer: Any, partition: int = 0) -> list[tuple[int, int, int]]:
 
 
 def codes(answer: Any) -> list[tuple[int, int]]:
-    """The error codes of partitions: of the fetch, and of the acknowledgements."""
+    """Return two error codes for each partition: of the fetch, and of the acknowledgements."""
     assert answer is not None, "the request waits"
     return [
         (part.error_code, getattr(part, "acknowledge_error_code", 0))
@@ -180,7 +188,7 @@ def codes(answer: Any) -> list[tuple[int, int]]:
 
 
 def ack_code(answer: Any) -> int:
-    """The error code of the one partition that a ShareAcknowledge named."""
+    """Return the error code of the only partition in a ShareAcknowledge response."""
     assert answer is not None, "the request waits"
     assert answer.error_code == 0, answer.error_message
     return int(answer.responses[0].partitions[0].error_code)

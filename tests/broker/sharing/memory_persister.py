@@ -1,4 +1,4 @@
-"""A share coordinator in memory, for tests of the leader's half: it answers at once, late, or with errors."""
+"""An in-memory share coordinator for tests of partition leaders: it answers at once, late, or with errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str, bytes, int]
 
 
 class State:
-    """What is stored of one share partition."""
+    """The stored state of one share partition."""
 
     def __init__(self, start_offset: int = -1, state_epoch: int = 1) -> None:
         self.start_offset = start_offset
@@ -23,19 +23,25 @@ class State:
         self.leader_epoch = 0
         self.done_count = -1
         self.offsets: dict[int, tuple[int, int]] = {}
-        """Delivery count and state, by offset."""
+        """A dict from offset to delivery count and state."""
 
 
 class MemoryPersister:
-    """Implements `SharePersister`. Every group has a state of every partition, unless `knows_all` is off."""
+    """An in-memory `SharePersister` for tests of partition leaders.
+
+    Every group has a state for every partition, unless `knows_all` is False.
+    """
 
     def __init__(self) -> None:
         self.states: dict[Key, State] = {}
         self.knows_all = True
         self.error_code = 0
-        """What every call is answered with, instead of being carried out."""
+        """The error code with which every call is answered instead of being executed; 0 for none."""
         self.held: list[Callable[[], None]] | None = None
-        """Where calls are kept that are not to be answered yet."""
+        """The calls without an answer yet, as functions that answer them.
+
+        None to answer every call at once.
+        """
         self.writes: list[Any] = []
 
     def read_state(self, request: ReadShareGroupStateRequest, done: ReadDone) -> None:
@@ -74,7 +80,7 @@ class MemoryPersister:
         self._answer(lambda: done(answer))
 
     def answer_held(self) -> None:
-        """Answer what has been kept, and what comes of that at once."""
+        """Give all held answers; calls that these cause are answered at once."""
         held, self.held = self.held or [], None
         for each in held:
             each()

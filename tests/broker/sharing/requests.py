@@ -1,4 +1,4 @@
-"""One request of each API of share groups at the leaders of partitions, for tests of all APIs."""
+"""One request of each share group API that partition leaders serve, for tests that cover all APIs."""
 
 from __future__ import annotations
 

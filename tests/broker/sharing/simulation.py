@@ -1,15 +1,16 @@
-"""One share partition and its members under one seeded clock: they fetch, acknowledge, renew, stall and die.
+"""A simulation of one share partition and its members, with one clock, driven by one seed.
 
-The log grows, is compacted, loses its start, and has aborted transactions. Writes of state are late, fail, or
-fail and have happened all the same. Leaders change: the next one knows only what was stored.
-`World(seed).run()` raises AssertionError where something that must not happen has happened.
+Members fetch, acknowledge, renew, stall and die. The log grows, is compacted, loses its start, and has
+aborted transactions. Writes of state are delayed, fail, or take effect although they are answered with an
+error. Leaders change: the next one has only the stored state. `World(seed).run()` raises AssertionError if an
+invariant is broken.
 
-What must hold at any time: a record has one owner; what a member was told to be acknowledged is not delivered
-again; no record is passed by the start offset that was not acknowledged, rejected, delivered as often as it
-may be, aborted, or gone from the log; the start offset never goes back; no more is in flight than may be, by
-one batch. In half of the lives the group has dead letters: a record that was rejected, or delivered as often
-as it may be, has one at least before the start offset passes it, and no other record has one. What must hold
-once all has been quiet: everything is done, and the start is at the end of the log.
+At any time: a record has one owner; a record whose acknowledgement was confirmed is not delivered again; the
+start offset passes only records that were acknowledged, rejected, delivered up to the limit, aborted, or
+deleted from the log; the start offset never goes back; the limit of records in flight is exceeded by one
+batch at most. In half of the runs the group has dead letters: a record that was rejected, or delivered up to
+the limit, has at least one before the start offset passes it, and no other record has one. After a quiet
+period: every record is finished, and the start offset is the end of the log.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KEY = ShareKey("g", b"t" * 16, 0)
 
 
 class Coordinator:
-    """What is stored of the share partition, by the rules of the share coordinator."""
+    """The stored state of the share partition, changed by the real rules of the share coordinator."""
 
     def __init__(self) -> None:
         self._states = ShareStates()
@@ -63,7 +64,7 @@ class Coordinator:
 
 
 class World:
-    """One life of a share partition."""
+    """One simulated run of a share partition, from a seed."""
 
     def __init__(self, seed: int, make: MakePartition = SharePartition) -> None:
         self.random = Random(seed)
@@ -84,15 +85,15 @@ class World:
         self.owners: dict[int, tuple[str, float]] = {}
         self.acknowledged: set[int] = set()
         self.unsure: set[int] = set()
-        """Offsets whose final acknowledgement was refused, and may have been stored all the same."""
+        """Offsets whose final acknowledgement got an error, but may have been stored."""
         self.delivered: dict[int, int] = {}
         self.gone: set[int] = set()
-        """Offsets that are no records for the group."""
+        """Offsets without a record for the group, such as compacted or aborted ones."""
         self.flying: list[tuple[Write, int]] = []
         self.accepted: set[int] = set()
-        """Offsets that were accepted, or acknowledged as gaps."""
+        """Offsets that members accepted, or acknowledged as gaps."""
         self.dying: list[DeadRange] = []
-        """Records whose dead letters the leader is to write."""
+        """Ranges of records for which the leader still has to write dead letters."""
         self.letters: set[int] = set()
         """Offsets of records that have dead letters."""
         self.asked: list[tuple[object, list[Acknowledged]]] = []
@@ -102,7 +103,7 @@ class World:
     # --- what happens ------------------------------------------------------------------------------------
 
     def run(self, steps: int = 300) -> None:
-        """Live, then be quiet, and judge."""
+        """Run random steps, then a quiet period, and check the final state."""
         actions = [
             self.append,
             self.append,
@@ -127,7 +128,7 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """Have everybody do what is right, until everything is done."""
+        """Let all members and the coordinator work without faults until every record is finished."""
         for _ in range(self.end * 6 + 50):
             self.store(fails=False)
             self.fetch()
@@ -226,7 +227,7 @@ class World:
             self.answer()
 
     def answer(self) -> None:
-        """Tell members what has become of their acknowledgements."""
+        """Deliver the results of settled acknowledgements to members, and record them for the checks."""
         left = []
         for change, ranges in self.asked:
             if not change.settled:  # type: ignore[attr-defined]
@@ -246,7 +247,7 @@ class World:
         self.asked = left
 
     def bury(self) -> None:
-        """Write some dead letters, and archive their records."""
+        """Write dead letters for some of the waiting records, and archive these records."""
         count = self.random.randint(0, len(self.dying))
         written, self.dying = self.dying[:count], self.dying[count:]
         for dead in written:
@@ -274,7 +275,7 @@ class World:
                 del self.owners[offset]
 
     def change_leader(self) -> None:
-        """The next leader knows what was stored; writes of this one are fenced."""
+        """Replace the leader with one that has only the stored state; the old one's writes are fenced."""
         for _, ranges in self.asked:
             self.unsure.update(each.first for each in ranges)
         self.flying.clear()

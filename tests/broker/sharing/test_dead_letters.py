@@ -1,4 +1,4 @@
-"""Dead letters of share groups (KIP-1191): which records get one, what it has, and what happens without."""
+"""Tests of dead letters of share groups (KIP-1191): which records get one, its content, and failures."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ REJECTED, EXCEEDED = "Offset rejected by client.", "Offset delivery count exceed
 
 
 def dead_bench(partitions: int = 1, group: dict[str, str] | None = None, **settings: object) -> Bench:
-    """A bench whose group has a dead letter topic, with one partition."""
+    """Return a bench whose group has a dead letter topic with one partition."""
     bench = Bench(partitions, group={**DEAD, **(group or {})}, **settings)
     make_topic(bench.node, "dlq.t", **ENABLED)
     return bench
 
 
 def letters(bench: Bench, partition: int = 0, topic: str = "dlq.t") -> list[Any]:
-    """The records of the dead letter topic."""
+    """Return the records of a dead letter topic's partition."""
     return [record for batch in dead_batches(bench, partition, topic) for record in batch]
 
 
 def dead_batches(bench: Bench, partition: int = 0, topic: str = "dlq.t") -> list[list[Any]]:
-    """The records of the dead letter topic, batch by batch."""
+    """Return the records of a dead letter topic's partition, as a list for each batch."""
     found = bench.node.cluster.topics[topic].partitions[partition]
     data = found.log.read(0, 1 << 24, up_to_offset=found.high_watermark, at_least_one=True).to_bytes()
     return [decode_batch(data, start, end, topic, partition) for start, end, _ in split_batches(data)]
@@ -49,13 +49,13 @@ def headers(record: Any) -> dict[str, str]:
 
 
 def told(bench: Bench, **where: Any) -> list[tuple[int, int, str]]:
-    """The offset, the delivery count and the reason of each dead letter."""
+    """Return the offset, the delivery count and the reason in the headers of each dead letter."""
     found = [headers(each) for each in letters(bench, **where)]
     return [(int(each["offset"]), int(each["delivery.count"]), each["message"]) for each in found]
 
 
 def stored(bench: Bench) -> list[tuple[int, int, int]]:
-    """The states that were stored, in order: first and last offset, and state."""
+    """Return the stored state batches in order: first offset, last offset and state."""
     return [
         (each.first_offset, each.last_offset, each.delivery_state)
         for write in bench.persister.writes
@@ -146,7 +146,10 @@ def test_a_partition_is_chosen_by_that_of_the_record() -> None:
 
 @pytest.mark.parametrize("codec", [0, 4])
 def test_records_are_copied(codec: int) -> None:
-    """Batches that were compacted have gaps; what is no longer there has a dead letter without a copy."""
+    """With copying enabled, a dead letter has the key and value of its record.
+
+    The batches are uncompressed or use one of the codecs.
+    """
     bench = dead_bench(group=COPYING)
     produce(bench.node, batch_of(b"a", None, b"c", key=b"key", codec=codec))
     produce(bench.node, batch_of(b"d", key=None, codec=codec))
@@ -187,7 +190,7 @@ def test_a_record_that_does_not_fit_has_no_copy() -> None:
 
 
 def test_many_records_are_written_batch_by_batch() -> None:
-    """Every turn of the event loop writes one batch of limited size."""
+    """Each turn of the event loop writes one batch of limited size: 500, 500 and 200 records."""
     bench = dead_bench(group=COPYING)
     for _ in range(12):
         bench.fill(100)

@@ -1,6 +1,6 @@
-"""Brokers that are killed between an acknowledgement and its answer: what was stored does not come again.
+"""Tests that kill a broker between an acknowledgement and its answer: stored results are not redelivered.
 
-The whole chain is at work: the leader, the share coordinator at its node, and the topic of states.
+The tests use the real leader, share coordinator and state topic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RECORDS = 12
 
 
 def begin_group(port: int, version: int = 0) -> None:
-    """Have group g begin topic t at offset 0, without members."""
+    """Create group ``g`` on topic ``t`` at offset 0 with AlterShareGroupOffsets, without members."""
     with WireClient(port) as client:
         request = altering.AlterShareGroupOffsetsRequest(
             group_id="g",
@@ -45,7 +45,7 @@ def begin_group(port: int, version: int = 0) -> None:
 
 
 def begun(client: WireClient, topic_id: bytes) -> Any:
-    """Begin a session, and return what is acquired, once the leader has read the state."""
+    """Begin a share session; retry until the leader has read the state, and return the response."""
     return until(
         lambda: client.ask(fetch(topic_id, 0, max_wait_ms=1000), 2),
         lambda answer: bool(acquired(answer)) or _is_empty(answer),
@@ -53,7 +53,7 @@ def begun(client: WireClient, topic_id: bytes) -> Any:
 
 
 def _is_empty(answer: Any) -> bool:
-    """Whether there was nothing to acquire, and no error either."""
+    """Return True if a response has no acquired records and no error."""
     codes = [part.error_code for topic in answer.responses for part in topic.partitions]
     return answer.error_code == 0 and codes == [0]
 

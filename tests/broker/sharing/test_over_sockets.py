@@ -1,4 +1,4 @@
-"""Share groups over sockets: faults and the clock of tests, leaders that change, what clients are sent."""
+"""Tests of share groups over sockets: injected faults, a test clock, and leaders that move."""
 
 from __future__ import annotations
 

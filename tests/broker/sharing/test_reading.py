@@ -1,4 +1,4 @@
-"""What a share group finds in a piece of a log: no more batches than it takes records of."""
+"""Tests of the records that a share partition finds in a chunk of log: it parses no more than it acquires."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.records.format.batch_header import MAGIC_POSITION, stamp_header
 
 
 def log_of(count: int) -> bytearray:
-    """Return batches of one record each."""
+    """Return `count` batches of one record each."""
     data = bytearray()
     for offset in range(count):
         batch = bytearray(encode_batch([(None, b"v", (), 0)]))
@@ -30,7 +30,7 @@ def chunk_of(data: bytearray) -> LogChunk:
 
 
 def test_a_member_that_takes_one_record_of_a_thousand_batches_looks_at_two() -> None:
-    """Each fetch walked over 256 KiB of headers: where records come one by one again, 2 ms for each."""
+    """Each fetch used to parse all headers in 256 KiB of log, which took 2 ms for every single record."""
     chunk = chunk_of(log_of(1_000))
     acquired = SharePartition(0).acquire("m", 0, chunk.batches(), SharingSettings(), 0.0, most=1)
     assert [(each.first, each.last) for each in acquired] == [(0, 0)]
@@ -59,7 +59,7 @@ def test_batches_before_a_damaged_one_are_found_and_the_damage_comes_next() -> N
 
 
 def led_partition(data: bytearray, batch_bytes: int) -> Any:
-    """Return a share partition over a log of `data`, whose batches have one record and the same size."""
+    """Return a share partition over a log of `data`, whose batches have one record and are equally large."""
 
     def read(offset: int, max_bytes: int, **_: object) -> Any:
         found = bytes(data[offset * batch_bytes :][: max(max_bytes, batch_bytes)])
@@ -75,7 +75,10 @@ def taken_by(led: Any) -> list[tuple[int, int]]:
 
 
 def test_a_member_gets_what_it_acquired_before_a_damaged_batch() -> None:
-    """An error in its place would keep the records locked, and count a delivery that no member has seen."""
+    """The response has the records before the damaged batch; the error follows in the next one.
+
+    An error at once would leave the records locked and count a delivery that never happened.
+    """
     data = log_of(3)
     size = len(data) // 3
     data[2 * size + MAGIC_POSITION] = 9

@@ -1,4 +1,4 @@
-"""ShareFetch at a node: what is acquired, in which ranges, what is waited for, and what is refused."""
+"""Tests of ShareFetch at one node: acquired ranges, waiting requests, and refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One share partition, step by step: what happens before something is stored, and what after it."""
+"""Tests of one share partition, step by step: its state before and after a write is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def take(partition: SharePartition, now: float) -> list[Acquired]:
 
 
 def store(partition: SharePartition, error_code: int = 0) -> int:
-    """Store what there is; return the start offset that was stored."""
+    """Write the pending state with an error code; return the start offset in the write."""
     write = partition.next_write()
     assert write is not None
     partition.written(write, error_code)
@@ -29,7 +29,10 @@ def store(partition: SharePartition, error_code: int = 0) -> int:
 @pytest.mark.parametrize("error_code", [0, ErrorCode.COORDINATOR_NOT_AVAILABLE])
 @pytest.mark.parametrize("is_session", [True, False])
 def test_the_start_moves_over_a_last_delivery_once_it_is_stored(error_code: int, is_session: bool) -> None:
-    """Until then a late acknowledgement is refused: a new leader delivers the record once more."""
+    """The start offset passes a record at its delivery limit only after its state is stored.
+
+    Until then a late acknowledgement is refused, and a new leader would deliver the record again.
+    """
     partition = SharePartition(0)
     assert take(partition, 0.0) == [Acquired(0, 0, 1)]
     assert partition.expire(SETTINGS, 1.0)

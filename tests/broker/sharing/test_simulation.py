@@ -1,4 +1,4 @@
-"""Hundreds of lives of a share partition, each from one seed; and that the rules of the simulation bite."""
+"""Tests that run hundreds of simulated share partitions, one per seed, and find deliberate bugs."""
 
 from __future__ import annotations
 

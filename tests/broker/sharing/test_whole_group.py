@@ -1,4 +1,4 @@
-"""A share group as a whole at one node: from its first member to its records."""
+"""Tests of a complete share group at one node: from the first member's join to the records that it gets."""
 
 from __future__ import annotations
 

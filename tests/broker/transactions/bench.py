@@ -1,4 +1,7 @@
-"""A coordinator whose disk stores at once, and whose partitions take every marker, unless told otherwise."""
+"""A transaction coordinator for tests.
+
+By default its writes are stored at once, and partitions accept every transaction marker.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ ID = "t"
 
 
 class Bench:
-    """Requests are answered when they return, as far as `stores` and `marks` let them be."""
+    """A transaction coordinator whose requests are answered before the calls return.
+
+    With `stores` or `marks` turned off, writes or transaction markers wait, and so do answers that depend on
+    them.
+    """
 
     def __init__(self, *, level: int = 2, settings: TransactionSettings | None = None) -> None:
         self.ids = count(4000)
@@ -38,7 +45,7 @@ class Bench:
         self.coordinator = self.begin()
 
     def begin(self) -> TransactionCoordinator:
-        """Start a coordinator that knows what is in the log."""
+        """Start a coordinator that has the state in the log."""
         self.coordinator = TransactionCoordinator(self.settings, 50, lambda: next(self.ids), self.level)
         values: dict[int, dict[str, TransactionLogValue]] = {}
         for key, value in self.log:
@@ -58,7 +65,7 @@ class Bench:
         return Instant(START_MS + int(self.uptime_s * 1000) + self.skew_ms, self.uptime_s)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, with everything that is due on the way."""
+        """Move the clock, and let the coordinator act at each of its deadlines."""
         until = self.uptime_s + seconds
         while (due := self.coordinator.next_deadline()) is not None and due <= until:
             self.uptime_s = max(self.uptime_s, due)
@@ -67,7 +74,7 @@ class Bench:
         self.uptime_s = until
 
     def settle(self) -> None:
-        """Do what the coordinator wants to be done."""
+        """Carry out the writes and markers that the coordinator has requested."""
         outbox = self.coordinator.registry.outbox
         while True:
             busy = False
@@ -98,7 +105,7 @@ class Bench:
     def initialize(
         self, producer_id: int = -1, epoch: int = -1, *, transactional_id: str = ID, timeout_ms: int = 60_000
     ) -> tuple[int, int, int]:
-        """Error, producer id and epoch."""
+        """Initialize a transactional id; return error code, producer id and epoch."""
         ticket = object()
         request = Initialization(transactional_id, timeout_ms, producer_id, epoch)
         self.coordinator.initialize(request, ticket, self.now)
@@ -152,7 +159,7 @@ class Bench:
         return self.answer(ticket)
 
     def ask_to_end(self, producer_id: int, epoch: int, commit: bool = True, *, new: bool = True) -> object:
-        """As `end`, where the answer cannot come yet; return its ticket."""
+        """Ask to end a transaction, like `end`, where the answer must wait; return the request's ticket."""
         ticket = object()
         self.coordinator.end(ID, producer_id, epoch, commit, ticket, self.now, raises_epoch=new)
         self.settle()

@@ -1,4 +1,4 @@
-"""A whole broker without sockets, asked by a transactional producer and by readers."""
+"""A complete broker without sockets, for tests with a transactional producer and consumers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TP = ("t", 0)
 
 
 class BrokerBench(Bench):
-    """Requests about transactions; errors come back as numbers."""
+    """A test broker with a method for each request of a transaction; errors are returned as codes."""
 
     @classmethod
     def on_disk(cls, directory: Path, clock: ManualClock | None = None, **settings: object) -> BrokerBench:
@@ -55,7 +55,7 @@ class BrokerBench(Bench):
         return BrokerBench(self.store, self.clock, **self.settings)
 
     def restart(self, directory: Path, *, kill: bool = False) -> BrokerBench:
-        """The broker after a stop, or after a kill -9, on the same directory."""
+        """Stop the broker, cleanly or as after SIGKILL, and return another one on the same directory."""
         if kill:
             self.store.abandon()
         else:
@@ -109,7 +109,7 @@ class BrokerBench(Bench):
         name: str | None = "x",
         transactional: bool = True,
     ) -> tuple[int, int]:
-        """Produce one batch; the error and the offset."""
+        """Produce one batch; return the error code and the base offset."""
         records = encode_batch(
             [(b"k", value, (), NOW_MS) for value in values],
             producer_id=producer_id,
@@ -178,7 +178,7 @@ class BrokerBench(Bench):
         return self.ask(request, 12).response.responses[0].partitions[0]
 
     def read(self, isolation: int = 1, partition: tuple[str, int] = TP, offset: int = 0) -> list[bytes]:
-        """The values that a consumer hands out."""
+        """Fetch from a partition; return the values that a consumer with this isolation level gets."""
         found = self.fetch(offset, isolation, partition)
         assert not found.error_code
         pieces = found.records if isinstance(found.records, list) else [found.records]
@@ -192,7 +192,7 @@ class BrokerBench(Bench):
         return [(one.producer_id, one.first_offset) for one in found]
 
     def stable(self, partition: tuple[str, int] = TP) -> tuple[int, int]:
-        """Last stable offset and high watermark."""
+        """Return the last stable offset and the high watermark of a partition."""
         found = self.fetch(0, 0, partition)
         return found.last_stable_offset, found.high_watermark
 
@@ -204,7 +204,7 @@ class BrokerBench(Bench):
         return int(self.ask(request, 5).response.topics[0].partitions[0].offset)
 
     def offset(self, group: str = "g", stable: bool = False) -> tuple[int, int]:
-        """Error and committed offset of t-0."""
+        """Return the error code and the committed offset of partition 0 of topic ``t``."""
         request = OffsetFetchRequest(
             group_id=group,
             topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],

@@ -1,7 +1,8 @@
-"""What clients have written, how their transactions ended, and what readers saw: is it what was promised?
+"""Histories of transactional clients, and a search for anomalies that transactions must not have.
 
-`anomalies` looks at a history only, whatever has made it: a simulation, or processes that were killed.
-The names of anomalies are those of Jepsen's tests of Kafka, where they have one.
+`anomalies` looks only at the history: what clients have written, how their transactions ended, and what
+readers saw. The history may come from a simulation or from real processes. Anomalies are named as in Jepsen's
+tests of Kafka, where these have a name.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ Partition = str
 
 
 class Fate(Enum):
-    """How a transaction has ended, as far as its client knows."""
+    """The outcome of a transaction as its client knows it."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
-    """For sure: aborted, or never asked to be committed."""
+    """The transaction was certainly not committed: it was aborted, or a commit was never requested."""
     UNKNOWN = "unknown"
 
 
 class Unit:
-    """One transaction: its values, by partition in the order in which they were sent, and its fate."""
+    """One transaction: its values in each partition, in the order of sending, and its outcome."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -35,9 +36,9 @@ class Unit:
 
 
 class Read(NamedTuple):
-    """What one reader got of one partition: offsets and values, in the order in which they came.
+    """The offsets and values that one reader got from one partition, in order.
 
-    A complete one has read everything that there is.
+    With `is_complete` the reader has read the whole partition.
     """
 
     partition: Partition
@@ -47,7 +48,7 @@ class Read(NamedTuple):
 
 
 class History:
-    """Everything that was seen from outside."""
+    """All transactions and reads of one run, as the clients observed them."""
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -60,7 +61,7 @@ class History:
 
 
 def anomalies(history: History) -> list[str]:
-    """Return everything that contradicts what transactions promise, one line each."""
+    """Return a line for each violation of transactional guarantees in a history."""
     found = [*_of_single_reads(history), *_of_offsets(history)]
     owners = {value: unit for unit in history.units for values in unit.values.values() for value in values}
     visible: dict[Partition, dict[str, int]] = defaultdict(dict)

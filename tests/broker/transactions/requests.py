@@ -1,4 +1,4 @@
-"""A request of every API about transactions, for tests that ask all APIs."""
+"""One request for each API about transactions, for tests that cover all APIs."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ TRANSACTION_CODES: dict[ApiKey, set[int]] = {
     ApiKey.WRITE_TXN_MARKERS: {3},
     ApiKey.TXN_OFFSET_COMMIT: {3, 16},
 }
-"""What they run into at a broker that has no topic for the state of transactions yet."""
+"""The error codes of these requests at a broker that has no `__transaction_state` topic yet."""

@@ -1,14 +1,13 @@
-"""Coordinator, partitions and clients under one seeded clock.
+"""A simulation of the transaction coordinator, partitions and clients, with one clock, from one seed.
 
-Requests are late, lost and repeated, the broker is killed between any two steps, its disk refuses, partitions
-are away, clients die and live on as zombies.
+Requests are delayed, lost and repeated; the broker is killed between any two steps; writes to its disk fail;
+partitions are unavailable; clients die or live on as zombies.
 
-Coordinator and partitions are the broker's; both are pure, and meet here without a socket. `World(seed)` has
-a method `run`, which raises AssertionError where something that must not happen has happened, and tells the
-seed.
+Coordinator and partitions are the broker's; neither needs a socket. The method `run` of `World(seed)` raises
+AssertionError, with the seed, if an invariant is broken.
 
-What must hold in the end, when it has been quiet for long enough: every transaction is over, the last stable
-offset of every partition is its end, and the history of what was written and read has no anomaly.
+After a quiet period: every transaction has ended, the last stable offset of every partition is its end
+offset, and the history of what was written and read has no anomaly.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ IDS = ("one", "two", "three")
 LOG_PARTITIONS = 5
 REQUEST_TIMEOUT_S = 2.0
 QUIET_S = 120.0
-"""Long enough for every timeout there is to pass."""
+"""The length of the quiet period in seconds, in which every timeout can expire."""
 
 SETTINGS = TransactionSettings(abort_interval_ms=700)
 
@@ -50,7 +49,7 @@ TIMED_OUT = ApiOutcome(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Entry(NamedTuple):
-    """One batch of a partition: a value, or a marker."""
+    """One batch in a simulated partition: a value, or a transaction marker if `value` is None."""
 
     producer_id: int
     epoch: int
@@ -62,7 +61,10 @@ class Entry(NamedTuple):
 
 
 class SimulatedPartition:
-    """A log as a list, with what the broker keeps of it. A restart reads everything from the list."""
+    """A simulated partition with its log in a list.
+
+    A restart recovers the producer and transaction state from the list.
+    """
 
     def __init__(self) -> None:
         self.log: list[Entry] = []
@@ -128,7 +130,7 @@ class SimulatedPartition:
         return self.transactions.last_stable_offset(0, len(self.log))
 
     def read(self, committed_only: bool) -> tuple[tuple[int, str], ...]:
-        """The rows that a consumer hands out, by the rules of Java's."""
+        """Return the offsets and values that a consumer gets, by the rules of Java's consumer."""
         upto = self.stable_offset if committed_only else len(self.log)
         listed = [(one.producer_id, one.first_offset) for one in self.aborted] if committed_only else []
         skipped = AbortedTransactions(listed)
@@ -143,7 +145,7 @@ class SimulatedPartition:
 
 
 class Request(NamedTuple):
-    """What a client asks, of the coordinator or of a partition's leader."""
+    """A request of a client to the coordinator or to a partition's leader."""
 
     kind: str
     transactional_id: str
@@ -160,18 +162,18 @@ Talk = Generator[Request, ApiOutcome, None]
 
 
 class FencedError(Exception):
-    """The client may not go on."""
+    """The error that ends a client which has been fenced."""
 
 
 class Client:
-    """A producer with a transactional id. Its program is a generator of requests."""
+    """A simulated producer with a transactional id; its program is a generator of requests."""
 
     def __init__(self, world: World, transactional_id: str, name: str) -> None:
         self.world = world
         self.id = transactional_id
         self.name = name
         self.is_new = world.random.random() < 0.5
-        """Whether it speaks the flow of KIP-890."""
+        """True if the client uses the transaction protocol of KIP-890."""
         self.lives = True
         self.connection = next(world.connections)
         self.producer_id = self.epoch = -1
@@ -197,7 +199,7 @@ class Client:
         return Request(kind, self.id, self.producer_id, self.epoch, self.is_new, **what)
 
     def ask(self, request: Request, tries: int = 60) -> Generator[Request, ApiOutcome, ApiOutcome]:
-        """Ask until there is an answer that is one."""
+        """Send a request until it gets an answer that is no timeout and no retriable error."""
         for _ in range(tries):
             outcome = yield request
             if outcome is not TIMED_OUT and outcome.error not in RETRIABLE:
@@ -290,7 +292,7 @@ class Client:
 
 
 class World:
-    """Everything that happens, in the order that one seed gives it."""
+    """One simulated run of transactions; the seed decides the order of all events."""
 
     def __init__(self, seed: int, chaos_s: float = 60.0, level: int | None = None) -> None:
         self.seed = seed
@@ -308,13 +310,13 @@ class World:
         self._cut = 0
         """The number of the last connection that a crash has ended."""
         self._lanes: dict[int, float] = {}
-        """When the last request on each connection arrives: one does not overtake another."""
+        """For each connection, the arrival time of its last request; requests arrive in order."""
         self.log: list[tuple[bytes, bytes | None]] = []
         self.partitions = {partition: SimulatedPartition() for partition in PARTITIONS}
         self.stable = dict.fromkeys(PARTITIONS, 0)
         self.clients: list[Client] = []
         self._under_way: dict[object, Callable[[], None]] = {}
-        """What the disk is about to do: a crash may come before or after it."""
+        """The pending disk writes. A crash may come before or after each of them."""
         self._wake_at_s = float("inf")
         self._names = count()
         self.coordinator = self._start()
@@ -366,14 +368,17 @@ class World:
         self.after(self.random.expovariate(1 / 3), self._meddle)
 
     def _new_client(self, transactional_id: str) -> None:
-        """Start another client of an id. Those before it die, or live on and do not know."""
+        """Start another client of an id.
+
+        Its predecessors die, or live on as zombies.
+        """
         for client in self.clients:
             if client.id == transactional_id and self.random.random() < 0.5:
                 client.lives = False
         self.clients.append(Client(self, transactional_id, f"{transactional_id}{next(self._names)}"))
 
     def _crash(self) -> None:
-        """Kill the broker and start it again: each write under way has happened, or has not."""
+        """Kill the broker and start it again; each pending write takes effect or is lost."""
         self.crashes += 1
         self._cut = next(self.connections)
         waiting, self._under_way = self._under_way, {}
@@ -403,7 +408,10 @@ class World:
     # --- the broker --------------------------------------------------------------------------------------
 
     def _on_disk(self, write: Callable[[], None], then: Callable[[], None]) -> None:
-        """Write something after a while, and go on behind it unless the broker was killed."""
+        """Carry out a write after a while, then call `then`.
+
+        A crash before may lose the write, and cancels the call.
+        """
         key = object()
         self._under_way[key] = write
 
@@ -474,7 +482,7 @@ class World:
             one(partition)
 
     def deliver(self, request: Request, connection: int, answered: Callable[[ApiOutcome], None]) -> None:
-        """Bring a request to the broker, in time, late, or not at all; and its answer back."""
+        """Carry a request to the broker, on time, late, or not at all, and its answer back."""
         random = self.random
         delay = random.uniform(0.0005, 0.01)
         if not self.is_quiet:
@@ -579,7 +587,7 @@ class World:
     # --- judging -----------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Read something, as a consumer does at any time."""
+        """Read a random partition as a consumer does, and check that no last stable offset goes back."""
         for partition in PARTITIONS:
             target = self.partitions[partition]
             stable = target.stable_offset

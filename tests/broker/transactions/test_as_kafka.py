@@ -1,4 +1,4 @@
-"""What Apache Kafka answers to requests that are odd, or wrong, or of an older release; in short."""
+"""Tests of transactional requests that are odd, wrong, or of an older release: answers are Apache Kafka's."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from penstock.protocol.messages.produce_request import (
 from penstock.records.batch import encode_batch
 
 Batch = tuple[int, bool]
-"""A producer id and whether the batch belongs to a transaction."""
+"""A batch's producer id, and True if the batch belongs to a transaction."""
 
 
 def write_both(bench: BrokerBench, first: Batch, second: Batch, name: str | None) -> list[int]:
-    """One request for two partitions: their errors."""
+    """Send one Produce request with a batch for each of two partitions; return their error codes."""
     data = []
     for index, (producer_id, transactional) in enumerate((first, second)):
         records = encode_batch(
@@ -98,7 +98,10 @@ def test_a_negative_epoch_is_one_of_another_producer() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [("3.9", 90), ("4.3", 0)])
 def test_a_producer_of_before_kip_890_fences_itself(release: str, code: int) -> None:
-    """Asking for the next epoch while a transaction is open, with `transaction.version` 0 and 2."""
+    """The producer asks twice for its next epoch while its transaction is open.
+
+    With `transaction.version` 0 the second request is fenced; with 2 it succeeds.
+    """
     bench = BrokerBench()
     bench.node.profile = Profile(release)
     _, producer_id, epoch = bench.initialize()
@@ -110,7 +113,10 @@ def test_a_producer_of_before_kip_890_fences_itself(release: str, code: int) -> 
 
 @pytest.mark.parametrize(("allowed", "code"), [("false", 53), ("true", 0)])
 def test_two_phase_commit_as_far_as_it_goes(allowed: str, code: int) -> None:
-    """InitProducerId 6 (KIP-939), where unstable versions are enabled: no timeout, and nothing prepared."""
+    """InitProducerId 6 (KIP-939), an unstable version, accepts two-phase commit without a timeout.
+
+    A broker setting may forbid it (error 53). Keeping a prepared transaction is not supported (error 35).
+    """
     bench = BrokerBench(unstable_api_versions_enable="true", transaction_two_phase_commit_enable=allowed)
     two_phase = {"version": 6, "timeout_ms": 0, "enable2_pc": True}
     assert bench.initialize(**two_phase)[0] == code

@@ -1,4 +1,4 @@
-"""Transactions in a whole broker: what producers are answered, and what readers see."""
+"""Tests of transactions in a complete broker: what producers are answered, and what readers get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A, B, C = ("t", 0), ("t", 1), ("out", 2)
 
 
 def begun(bench: BrokerBench) -> int:
-    """A producer id with epoch 0."""
+    """Initialize a transactional id, which gets epoch 0; return the producer id."""
     error, producer_id, epoch = bench.initialize()
     assert (error, epoch) == (0, 0)
     return producer_id

@@ -1,4 +1,4 @@
-"""Answers of the coordinator, case by case as Apache Kafka 4.3 gives them, and where ours is stricter."""
+"""Tests of the transaction coordinator's answers: those of Apache Kafka 4.3, and a few stricter ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B, C = ("a", 0), ("b", 0), ("c", 7)
 
 
 def ongoing(bench: Bench, *, new: bool = True) -> None:
-    """One open transaction of (4000, 0) with partition a-0."""
+    """Open a transaction of producer id 4000 with epoch 0, which contains partition 0 of topic ``a``."""
     assert bench.initialize() == (0, PID, 0)
     assert bench.add(PID, 0, [A], implicit=new) == 0
 
@@ -165,7 +165,7 @@ STATES = ("Empty", "Ongoing", "CompleteCommit", "CompleteAbort")
 
 
 def brought_to(state: str) -> tuple[Bench, int]:
-    """A bench in a state, and the current epoch, which is not the first."""
+    """Return a coordinator with a transaction in this state, and the current epoch, which is not 0."""
     bench = Bench()
     bench.initialize()
     epoch = bench.initialize()[2]
@@ -187,7 +187,7 @@ NEW_ENDS = {
     ("CompleteAbort", 0): (48, 0),
     ("CompleteAbort", -1): (48, 0),
 }
-"""By state and distance from the current epoch: the error of a commit, and of an abort."""
+"""The error codes of a commit and of an abort, for each state and distance from the current epoch."""
 
 
 @for_each(

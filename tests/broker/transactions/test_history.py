@@ -1,4 +1,4 @@
-"""The checker of histories finds nothing in a good one, and what was put wrong in each doctored one."""
+"""Tests of the search for anomalies: it finds none in a good history, and each error put into a copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from for_each import for_each
 
 
 def good() -> History:
-    """Three transactions: committed, aborted, and of unknown fate (committed, as it turns out)."""
+    """Return a history of three transactions: committed, aborted, and of unknown outcome.
+
+    The last one turns out to be committed.
+    """
     history = History()
     for name, fate in (("x", Fate.COMMITTED), ("y", Fate.ABORTED), ("z", Fate.UNKNOWN)):
         unit = history.begin(name)
@@ -45,7 +48,7 @@ def replaced(history: History, index: int, rows: list[tuple[int, str]]) -> Histo
 
 
 LAST_P = 2
-"""The complete read of p."""
+"""The index of the complete read of partition ``p`` in the good history."""
 
 
 @for_each(

@@ -1,6 +1,6 @@
-"""kill -9 of a broker's process in the middle of transactions: none is lost, halved, or open for ever.
+"""Tests that kill a broker with SIGKILL during transactions: none is lost, incomplete, or left open.
 
-Half of the kills come right behind the answer to EndTxn, when the outcome is stored and markers are not;
+Half of the kills come right after the answer to EndTxn, when the outcome is stored and markers are not;
 Apache Kafka 4.3.0 then loses markers. The others come at random moments.
 """
 
@@ -53,7 +53,7 @@ SETTINGS["offsets.topic.num.partitions"] = "2"
 
 
 class Victim:
-    """A broker process that is killed and comes back on the same port, with the same directory."""
+    """A broker process that is killed and restarted on the same port, with the same directory."""
 
     def __init__(self, directory: Path) -> None:
         [self.port] = free_ports(1)
@@ -77,21 +77,21 @@ class Victim:
 
 
 class Client:
-    """A transactional producer, which writes to some partitions and commits the offset of one of its own."""
+    """A transactional producer, which writes to some partitions and commits an offset for its own group."""
 
     def __init__(self, world: World, number: int) -> None:
         self.world = world
         self.id, self.number = f"id{number}", number
         self.is_new = number > 0
-        """The flow of KIP-890."""
+        """True if the client uses the transaction protocol of KIP-890."""
         self.pair: tuple[int, int] | None = None
         self.offsets = {-1}
-        """Offsets that may be the committed one."""
+        """The values that the committed offset may have: several if an outcome is unknown."""
         self._sequences: dict[tuple[int, int, int], int] = {}
         self._turn = 0
 
     def transaction(self, before_end: Callable[[], None], after_end: Callable[[], None]) -> None:
-        """One transaction; the callables are called when its end is about to be asked for, and was answered.
+        """Run one transaction, with a call right before its end is requested, and one after the answer.
 
         Raises:
             OSError: the broker has gone.
@@ -171,7 +171,7 @@ class Client:
 
 
 class World:
-    """A broker, its clients, and what was seen."""
+    """A broker, its clients, and the history of their transactions and reads."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.random = Random(seed)
@@ -184,7 +184,7 @@ class World:
         self.ended: EndTxnRequest | None = None
 
     def ask_well(self, request: Any, version: int) -> Any:
-        """Ask; what is under way in the broker is waited for, any other error fails the test."""
+        """Send a request until it succeeds; only errors that mean "retry later" are allowed before."""
         until = time.monotonic() + PATIENCE_S
         while True:
             answer = self.connection.ask(request, version)
@@ -200,7 +200,7 @@ class World:
     # --- kills -------------------------------------------------------------------------------------------
 
     def kill_behind_the_answer(self) -> None:
-        """Kill the broker as soon as an EndTxn is answered; all markers must be there after the start."""
+        """Kill the broker as soon as it answers an EndTxn; check that the restart writes all markers."""
         client = self.random.choice(self.clients)
         client.transaction(lambda: None, self.broker.process.kill)
         self._restart()
@@ -214,7 +214,7 @@ class World:
             assert (found.producer_id, found.producer_epoch) == client.pair
 
     def kill_at_random(self) -> None:
-        """Kill the broker at any moment of some transactions."""
+        """Kill the broker at a random moment of some transactions."""
         timer = Timer(self.random.uniform(0, 0.08), self.broker.process.kill)
         before_end = self.random.random() < 0.5
         if not before_end:
@@ -249,7 +249,7 @@ class World:
         return self.connection.ask(request, 12).responses[0].partitions[0]
 
     def offsets(self, index: int) -> tuple[int, int]:
-        """Last stable offset and high watermark."""
+        """Return the last stable offset and the high watermark of a partition."""
         found = self.fetch(index, 0, 0)
         return found.last_stable_offset, found.high_watermark
 
@@ -287,7 +287,7 @@ class World:
 
 
 def error_codes(part: Any) -> list[int]:
-    """All error codes in an answer."""
+    """Return all error codes in a response, at any depth."""
     found = []
     for name in part.__slots__:
         value = getattr(part, name, None)
@@ -318,7 +318,7 @@ def live(directory: Path, seed: int, kills: int) -> World:
 
 
 def settle(world: World) -> None:
-    """End what a killed client has left open: its transaction would hold up the last stable offset."""
+    """End the transactions that killed clients left open, which would hold up the last stable offset."""
     for client in world.clients:
         if client.pair is None:
             request = InitProducerIdRequest(transactional_id=client.id, transaction_timeout_ms=60_000)

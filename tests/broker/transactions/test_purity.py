@@ -1,4 +1,4 @@
-"""What decides about transactions has no clock, no dice, no threads and no files."""
+"""Tests that the modules which decide about transactions use no clock, random numbers, threads or files."""
 
 from __future__ import annotations
 

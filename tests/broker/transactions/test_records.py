@@ -1,4 +1,4 @@
-"""Records of `__transaction_state`, compared with bytes that Apache Kafka 4.3 has written."""
+"""Tests of the records of `__transaction_state`: their bytes are those that Apache Kafka 4.3 writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Thousands of lives of transactions. A seed that has failed once is in `FAILED_ONCE` and stays there."""
+"""Tests that run thousands of simulated transactions, one run per seed.
+
+A seed that has failed once stays in the list `FAILED_ONCE`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,12 @@ SEEDS = 60
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 FAILED_ONCE = [100_046, 100_361]
-"""100361: a zombie of KIP-890 asked to abort, and got the epoch of its successor of the old flow, which had
-aborted a transaction of its own. In 100046 a connection outlived the broker; the simulation cuts it now."""
+"""Seeds that failed once, and are repeated in every test run.
+
+100361: a zombie of KIP-890 asked to abort, and got the epoch of its successor with the older protocol, which
+had aborted a transaction of its own. 100046: a connection outlived the broker; the simulation now ends
+connections in a crash.
+"""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 30))
@@ -54,7 +61,10 @@ def test_much_happens_in_a_life() -> None:
 
 
 def without_connections(patch: pytest.MonkeyPatch) -> None:
-    """A late EndTxn of the old flow is obeyed, as Apache Kafka does (KAFKA-17754)."""
+    """Patch in a bug: the coordinator obeys a late EndTxn of the older protocol.
+
+    Apache Kafka does so, too (KAFKA-17754).
+    """
     obey = TransactionCoordinator.end
 
     def end(self: TransactionCoordinator, *what: Any, connection: int = -1, **more: Any) -> None:
@@ -68,7 +78,7 @@ def without_markers_after_a_restart(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_markers_again(patch: pytest.MonkeyPatch) -> None:
-    """A marker counts as written whatever its partition says."""
+    """Patch in a bug: a marker counts as written even if its partition answers with an error."""
     take_note = Marking.marked
 
     def marked(self: Marking, markers: Any, outcomes: dict[Any, ErrorCode], now: Any) -> None:

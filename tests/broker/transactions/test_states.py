@@ -1,4 +1,4 @@
-"""Every state with every event."""
+"""Tests of the transaction state table, with every event in every state."""
 
 from __future__ import annotations
 

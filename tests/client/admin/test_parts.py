@@ -1,4 +1,4 @@
-"""The parts of the admin client, each alone: given connections that a table answers."""
+"""Tests of the parts of the admin client, each with connections that give prepared responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from penstock.protocol.messages.incremental_alter_configs_response import (
 
 
 class Connections:
-    """Stands for an `AsyncClient`: every request gets the next response, or raises it. Retries at once."""
+    """A stand-in for `AsyncClient` that answers each request with the next prepared response.
+
+    A prepared exception is raised. Retries happen at once.
+    """
 
     def __init__(self, *responses: Any) -> None:
         self.config = SimpleNamespace(request_timeout_ms=1000)

@@ -1,4 +1,7 @@
-"""Laws of the assignors: complete, disjoint, balanced, sticky; and what they say to each other."""
+"""Tests of the client's assignors: assignments are complete, disjoint, balanced and sticky.
+
+They also test the data that members exchange.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ members_of_groups = st.dictionaries(
 def subscriptions(
     assignor: Assignor, members: Mapping[str, set[str]], before: Assigned, generation: int
 ) -> dict[str, Subscription]:
-    """What members say that had `before`."""
+    """Return the subscription that each member sends after it had the assignment `before`."""
     said = {}
     for member, topics in members.items():
         owned = [where for where in before.get(member, ()) if where.topic in topics]
@@ -53,7 +56,7 @@ def subscriptions(
 def settle(
     assignor: Assignor, counts: Mapping[str, int], members: Mapping[str, set[str]], before: Assigned
 ) -> Assigned:
-    """Rebalance as often as a group does: once, or twice where partitions must be revoked first."""
+    """Rebalance until the assignment is stable: once, or twice if partitions must be revoked first."""
     for generation in range(3):
         said = subscriptions(assignor, members, before, generation)
         after = assignor.assign(counts, said)

@@ -1,4 +1,4 @@
-"""The background loop: Ctrl-C, forks, callbacks, the end of the process."""
+"""Tests of the background event loop of blocking clients: Ctrl-C, forks, callbacks, process exit."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_many_threads_may_send(servers: str, new_topic: NewTopic) -> None:
 
 
 def script(code: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own."""
+    """Run Python code in a separate process; return the completed process."""
     return subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code), *words],
         capture_output=True,
@@ -137,7 +137,7 @@ def script(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_broker_under_a_name_is_reached_while_the_program_ends(servers: str, new_topic: NewTopic) -> None:
-    """Threads for the look-up of names are no longer started then."""
+    """While Python exits, it starts no more threads, which asyncio needs to resolve host names."""
     topic = new_topic()
     done = script(
         """
@@ -192,7 +192,10 @@ def test_a_forked_child_has_a_loop_of_its_own(servers: str, new_topic: NewTopic)
 
 
 def test_a_child_that_inherits_a_busy_loop_works(servers: str, new_topic: NewTopic) -> None:
-    """As Spark's workers do: the parent has used the loop, each child uses one of its own, many times."""
+    """The parent has used its event loop; each of its forked children uses a loop of its own, many times.
+
+    Spark's workers do so.
+    """
     topic = new_topic()
     done = script(
         """

@@ -1,4 +1,4 @@
-"""Finding brokers, routing to leaders, refreshing, and saying what is wrong."""
+"""Tests of finding brokers, routing requests to leaders, refreshing metadata, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections against peers that answer late, in pieces, wrongly, or not at all."""
+"""Tests of client connections to peers that answer late, in pieces, wrongly, or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = ClientConfig.parse({"bootstrap.servers": "x:1", "receive.message.max.by
 
 
 def played(scenario: Callable[[FakeBroker, Connection], Awaitable[None]]) -> None:
-    """Run a scenario with a broker and a connection to it."""
+    """Run a test scenario with a fake broker and a connection to it."""
 
     async def play() -> None:
         async with fake_broker() as broker:

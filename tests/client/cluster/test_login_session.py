@@ -1,4 +1,4 @@
-"""The session of a connection alone: what waits while credentials are shown again, and what becomes of it."""
+"""Tests of re-authentication on a connection: which requests wait for it, and what happens to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import AuthenticationError, NetworkError, PenstockError
 
 
 class Line:
-    """Stands for the connection: notes what is sent, and by whom it is closed."""
+    """A stand-in for the connection, which records what is sent and the error that closes it."""
 
     def __init__(self) -> None:
         self.sent: list[object] = []
@@ -42,7 +42,10 @@ Scenario = Callable[[Line, LoginSession, asyncio.Event], Coroutine[Any, Any, Non
 
 
 def play(scenario: Scenario, error: PenstockError | None = None) -> Line:
-    """Run a scenario with a session whose login ends when the event is set, well or with `error`."""
+    """Run a scenario with a session whose login ends when the event is set.
+
+    The login succeeds, or fails with `error`.
+    """
     line = Line()
 
     async def run() -> None:

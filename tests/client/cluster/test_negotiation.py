@@ -1,4 +1,4 @@
-"""Brokers of every age: who tells its versions, who does it in version 0, who hangs up, who says nothing."""
+"""Tests of version negotiation with brokers of every age: some list versions, hang up, or never answer."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def test_a_broker_that_hangs_up_is_ancient() -> None:
 
 
 def test_a_broker_in_trouble_is_not_taken_for_an_old_one() -> None:
-    """It hangs up twice and is well again: what has no producer ids and headers must not be sent to it."""
+    """A broker hangs up on two ApiVersions requests, and answers the third.
+
+    Taken for one before 0.10, it would be sent records without producer ids and headers.
+    """
     versions, broker = negotiated(lambda broker: broker.hang_up(ApiKey.API_VERSIONS, 2))
     assert not versions.is_ancient
     assert len(broker.asked(ApiKey.API_VERSIONS)) == 3
@@ -121,7 +124,11 @@ def test_a_broker_beside_a_newer_one_is_never_old() -> None:
 
 
 def test_a_broker_that_was_taken_for_an_old_one_is_asked_again_beside_a_newer_one() -> None:
-    """It stalled for long; what has met another of its cluster since then asks it again."""
+    """A broker stalls so long that the client takes it for one before 0.10.
+
+    When another broker of its cluster answers ApiVersions, the client sends the request to the first one
+    again.
+    """
 
     async def scenario() -> None:
         async with fake_broker() as broker, fake_broker() as other:
@@ -140,7 +147,10 @@ def test_a_broker_that_was_taken_for_an_old_one_is_asked_again_beside_a_newer_on
 
 
 def test_a_reader_of_committed_records_has_brokers_answer_what_versions_they_speak() -> None:
-    """Version 0 of Fetch returns what was aborted, too: a broker that has stalled is asked again."""
+    """Fetch version 0 returns aborted records, too.
+
+    So a `read_committed` consumer sends ApiVersions again to a broker that has stalled.
+    """
 
     async def scenario() -> None:
         async with fake_broker() as broker:
@@ -211,7 +221,7 @@ def test_a_newer_broker_that_is_met_meanwhile_counts() -> None:
 
 
 def test_a_broker_that_keeps_silent_is_ancient() -> None:
-    """0.9.0.0 and 0.9.0.1 neither answered nor closed."""
+    """Kafka 0.9.0.0 and 0.9.0.1 neither answer ApiVersions nor close the connection."""
     versions, _ = negotiated(
         lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9), api_version_request_timeout_ms=50
     )
@@ -230,7 +240,7 @@ def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: py
 
 
 def test_a_broker_that_stalls_once_is_not_taken_for_an_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is just starting, on a busy machine: it answers when it is asked once more."""
+    """A broker that is just starting on a busy machine answers the second ApiVersions request."""
     monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 1))
     assert not versions.is_ancient
@@ -241,7 +251,10 @@ def test_a_broker_that_stalls_once_is_not_taken_for_an_old_one(monkeypatch: pyte
 def test_a_broker_that_stalls_several_times_keeps_a_producer_idempotent(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Nobody had a processor for seconds: without producer ids, what is sent again would be written twice."""
+    """A broker may get no CPU time for seconds.
+
+    Taken for one before 0.10, it would get records without producer ids, and store retried ones twice.
+    """
     monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.05)
     monkeypatch.setattr("penstock.client.cluster.negotiation.ONCE_MORE_S", 0.2)
 
@@ -299,7 +312,7 @@ def test_a_broker_is_not_asked_when_the_options_say_that_it_is_ancient() -> None
 
 
 def test_a_new_old_cluster_names_no_brokers() -> None:
-    """0.8 knows of no broker, itself included, before there is a topic."""
+    """Metadata of Kafka 0.8 lists no brokers, not even the answering one, before there is a topic."""
 
     async def scenario() -> None:
         async with fake_broker({"t": 1}) as broker:
@@ -338,13 +351,16 @@ def test_versions_may_be_limited_or_disjoint() -> None:
 
 
 def _version_0(header: object, message: ApiVersionsResponse) -> bytes:
-    """Frame an answer in version 0, whatever was asked."""
+    """Return the frame of a response in version 0, regardless of the request's version."""
     body = message.encode(0)
     return (len(body) + 4).to_bytes(4, "big") + header.correlation_id.to_bytes(4, "big") + body  # type: ignore[attr-defined]
 
 
 def test_the_port_of_a_controller_is_named_as_that() -> None:
-    """It answers ApiVersions with what brokers send to it."""
+    """The client recognizes a controller by the APIs that it lists, such as BrokerRegistration.
+
+    Its error names the port as that of a controller.
+    """
     ranges = {int(ApiKey.API_VERSIONS): (0, 4), int(ApiKey.BROKER_REGISTRATION): (0, 4)}
     with pytest.raises(
         UnsupportedVersionError, match=r"h:1 is the port of a controller, .* that of a broker"

@@ -1,4 +1,4 @@
-"""Ports where something else listens than a Kafka broker: the error says what, and what to do."""
+"""Tests of connecting to ports that do not speak Kafka: the error names the protocol and what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def refuse_as_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """As a TLS server does that is spoken to in plain text: not a word."""
+    """Close the connection without a word, as a TLS server does when it gets plain text.
+
+    A TLS ClientHello is answered with an alert.
+    """
     beginning = await reader.read(5)
     if beginning[:1] == b"\x16":
         writer.write(b"\x15\x03\x01\x00\x02\x02\x28")  # handshake_failure: it knows no such client
@@ -29,7 +32,7 @@ async def refuse_as_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 async def alert(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """As other TLS servers do: an alert."""
+    """Answer anything with a TLS alert, as other TLS servers do with plain text, and close the connection."""
     await reader.read(5)
     writer.write(b"\x15\x03\x01\x00\x02\x02\x46")
     await writer.drain()
@@ -50,7 +53,7 @@ async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 @asynccontextmanager
 async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIterator[Address]:
-    """The address of a server; its connections are closed when the block ends."""
+    """Run a server for the length of a block and yield its address; then close its connections."""
     writers: list[asyncio.StreamWriter] = []
 
     async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,7 +73,7 @@ async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> Asyn
 
 
 def error_at(serve: Serve) -> str:
-    """What a client says that takes this for a broker."""
+    """Return the error message of a client that connects to this server as to a broker."""
 
     async def play() -> str:
         async with listening(serve) as address:
@@ -115,7 +118,7 @@ AQH/MAoGCCqGSM49BAMCA0gAMEUCIQCvhCbUg41NJYy8Y1CKfqnbw56t3AY9CsWZ
 gpaRIw9wAwIgMReUvKyMFUc2/YP6ea/2FyVSXMQLxdc89oOoFFJsIeA=
 -----END CERTIFICATE-----
 """
-"""Of nobody, for this test, with its key."""
+"""A self-signed certificate for this test, with its private key."""
 
 
 def test_a_real_tls_server_is_recognised(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""Secured connections against a small server of our halves: TLS, raw tokens, sessions that end, and lost
-peers.
+"""Tests of client connections with TLS and SASL to a small server built from Penstock's server code.
+
+They cover raw tokens, expired sessions and lost peers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ CANARY = "canary-31c9"
 
 
 class Server:
-    """Answers ApiVersions, Metadata, and PLAIN for `CANARY`; by TLS where it has a context."""
+    """A small server that answers ApiVersions and Metadata, and accepts PLAIN with the password `CANARY`.
+
+    It uses TLS if it has a context.
+    """
 
     def __init__(self) -> None:
         self.context = server_context(
@@ -42,7 +46,7 @@ class Server:
         )
         self.uses_tls = True
         self.is_old = False
-        """Whether it speaks raw tokens only."""
+        """True if the server accepts only raw SASL tokens, without SaslAuthenticate."""
         self.lifetime_ms = 0
         self.token_delay_s = 0.0
         self.versions_delay_s = 0.0
@@ -131,7 +135,7 @@ async def serving(server: Server) -> AsyncIterator[Server]:
 
 
 def played(server: Server, scenario: Callable[[AsyncClient], Awaitable[None]], **more: object) -> None:
-    """Run a scenario with a client of the server."""
+    """Run a test scenario with a client of the server."""
 
     async def play() -> None:
         async with serving(server):

@@ -1,4 +1,4 @@
-"""Positions, polls and iteration against a real broker; blocking and asyncio give the same."""
+"""Tests of positions, polls and iteration with a real broker; the blocking and asyncio consumers agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ NewTopic = Callable[..., str]
 
 @pytest.fixture
 def filled(servers: str, new_topic: NewTopic) -> str:
-    """1000 records in two partitions, by turns, in batches of some ten records; values are the offsets."""
+    """Make a topic with 1000 records, alternating between two partitions, in batches of about ten.
+
+    Each record's value is its offset.
+    """
     topic = new_topic(2)
     rows = range(1000)
     table = pa.table(
@@ -65,7 +68,10 @@ def test_a_record_has_everything(servers: str, new_topic: NewTopic) -> None:
 
 
 class _Observed(dict[Any, Any]):
-    """The cursors of a fetcher; `look` is called whenever one is taken out, as another thread might look."""
+    """A dict of the fetcher's cursors that calls `look` after each removal.
+
+    A poll in another thread could run at that moment.
+    """
 
     def __init__(self, cursors: dict[Any, Any], look: Callable[[], object]) -> None:
         super().__init__(cursors)
@@ -84,7 +90,10 @@ class _Observed(dict[Any, Any]):
 def test_a_poll_in_another_thread_misses_nothing_while_the_fetcher_takes_an_answer(
     servers: str, new_topic: NewTopic
 ) -> None:
-    """A partition that had records goes behind the others: it must not be gone meanwhile for who polls."""
+    """The fetcher moves a partition with records behind the others.
+
+    A poll in another thread must find it at every moment.
+    """
     topic = new_topic()
 
     async def main() -> list[int]:
@@ -301,7 +310,10 @@ def test_a_call_that_is_cancelled_while_a_thread_decodes_has_taken_nothing(
 def test_the_first_batch_of_columns_leaves_the_event_loop_to_heartbeats(
     servers: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What decodes them is loaded and compiled then, for seconds: a group would go on without the member."""
+    """The first batch loads and compiles the decoder for seconds, so it is decoded in another thread.
+
+    Otherwise the consumer would send no heartbeats and lose its membership.
+    """
     topic = new_topic(1)
     with Producer(servers) as producer:
         producer.send(topic, b"v")

@@ -1,4 +1,4 @@
-"""The positions of a consumer alone: no client, no loop, no fetcher."""
+"""Tests of the class that holds a consumer's positions, without a client, event loop or fetcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading from the replica that the leader names (KIP-392), and what brings a reader back to the leader."""
+"""Tests of reading from the replica that the leader selects (KIP-392), and of returning to the leader."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def test_without_a_rack_the_leader_is_always_asked() -> None:
 
 @asynccontextmanager
 async def pair(preferred: int = NEAR) -> AsyncIterator[tuple[FakeBroker, FakeBroker]]:
-    """A leader that sends readers with a rack to `preferred`, and a replica with the same log."""
+    """Run two fake brokers: a leader, and a replica with the same log.
+
+    The leader redirects readers with a rack to the replica `preferred`.
+    """
     async with fake_broker({"t": 1}) as leader, fake_broker({"t": 1}) as near:
         near.node_id, near.logs = NEAR, leader.logs
         for broker in (leader, near):

@@ -1,9 +1,9 @@
-"""Our members of a consumer group (KIP-848) and a broker's coordinator under one seed.
+"""A simulation of the client's KIP-848 group members and the broker's coordinator, from one seed.
 
-`MembersWorld(seed).run()` raises AssertionError where something that must not happen has happened, and tells
-the seed. Requests and answers are lost or late, applications stall, close, crash and come back, topics grow,
-go and are created anew, metadata are behind, the coordinator restarts and its disk refuses. The laws are
-those of `broker.groups.consumer_simulation`, with what applications of our members have.
+`MembersWorld(seed).run()` raises AssertionError, with the seed, if an invariant is broken. Requests and
+answers are lost or delayed; applications stall, close, crash and come back; topics grow, are deleted and are
+created anew; metadata are outdated; the coordinator restarts and writes to its disk fail. The invariants are
+those of `broker.groups.consumer_simulation`, applied to what the members' applications own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NODE = 1
 
 
 class Arriving(NamedTuple):
-    """An outcome on its way to a member."""
+    """A response or error that will reach a member at a later time."""
 
     at: float
     ticket: int
@@ -45,7 +45,10 @@ class Arriving(NamedTuple):
 
 
 class OurMember:
-    """A member of ours, and its application. Looks like the simulation's own clients to the laws."""
+    """The client's real group member with a simulated application.
+
+    It has the attributes of the simulation's own clients, so that the same checks apply.
+    """
 
     def __init__(self, world: MembersWorld, name: str, instance: str | None) -> None:
         self.world = world
@@ -63,10 +66,10 @@ class OurMember:
         self.wire: list[Outgoing] = []
         self.arriving: list[Arriving] = []
         self.change: AssignmentChange | None = None
-        """A change whose callback is running."""
+        """The assignment change whose callback is running; None if no callback runs."""
         self.told: list[AssignmentChange] = []
         self.held: set[tuple[str, int]] = set()
-        """The partitions that the callbacks have given and not taken."""
+        """The partitions that callbacks have assigned and not revoked."""
         self.topics: tuple[str, ...] = ()
         self.regex: str | None = None
         self.choose()
@@ -89,7 +92,7 @@ class OurMember:
         return frozenset(membership._target.owned_by_id(membership.owned)) if self.is_alive else frozenset()
 
     def choose(self) -> None:
-        """Subscribe to something else."""
+        """Change the subscription to random topics and a random regular expression."""
         dice = self.world.dice
         self.topics = tuple(sorted(dice.sample(["a", "b", "c"], dice.randrange(1, 4))))
         self.regex = dice.choice([None, None, "^[ab]", "^.*", "^x.*"])
@@ -97,7 +100,7 @@ class OurMember:
         self.membership.subscribe(wanted, self.world.ms)
 
     def close(self) -> None:
-        """Begin to close: what is held is revoked first."""
+        """Begin to leave the group: owned partitions are revoked first."""
         self.is_leaving = True
         self.membership.leave(self.world.ms)
 
@@ -107,7 +110,10 @@ class OurMember:
         self.arriving.clear()
 
     def poll(self) -> None:
-        """The application polls: it is notified of changes; a callback may take until a later poll."""
+        """Let the application poll and run callbacks for changes.
+
+        A callback may last until a later poll.
+        """
         world, membership = self.world, self.membership
         if world.now < self.stalled_until:
             return
@@ -132,7 +138,7 @@ class OurMember:
             membership.confirm(change, world.ms)
 
     def _note(self, change: AssignmentChange) -> None:
-        """Check that callbacks take what was given, and give what was not there."""
+        """Check that callbacks revoke only assigned partitions, and assign none twice."""
         self.told.append(change)
         partitions = set(change.partitions)
         if change.kind is ChangeKind.ASSIGNED:
@@ -143,7 +149,7 @@ class OurMember:
             self.held -= partitions
 
     def work(self) -> None:
-        """Let time pass, and messages go back and forth."""
+        """Deliver due responses, advance the member, and send its requests."""
         world, membership = self.world, self.membership
         due = [each for each in self.arriving if each.at <= world.now]
         self.arriving = [each for each in self.arriving if each.at > world.now]
@@ -158,7 +164,7 @@ class OurMember:
             self.is_alive = False
 
     def deliver(self, outgoing: Outgoing) -> None:
-        """Bring a request to where it goes. It may be lost; its answer may be lost, or late."""
+        """Carry a request to the coordinator; it may be lost, and its answer lost or delayed."""
         world = self.world
         dice, is_rough = world.dice, world.is_rough
         chance = dice.random() if is_rough else 1.0
@@ -189,7 +195,7 @@ class OurMember:
 
 
 def heartbeat_of(call: ConsumerGroupHeartbeatRequest) -> Heartbeat:
-    """What the broker's handler makes of a request."""
+    """Return the coordinator's input for a heartbeat request, as the broker's handler converts it."""
     owned = call.topic_partitions
     return Heartbeat(
         call.member_id,
@@ -205,7 +211,7 @@ def heartbeat_of(call: ConsumerGroupHeartbeatRequest) -> Heartbeat:
 
 
 def response_of(answer: HeartbeatResult | int) -> ConsumerGroupHeartbeatResponse:
-    """What the broker's handler makes of an answer, or of an error code."""
+    """Return the response for a coordinator's result or error code, as the broker's handler converts it."""
     if not isinstance(answer, HeartbeatResult):
         return ConsumerGroupHeartbeatResponse(error_code=answer)
     topics = None
@@ -225,7 +231,7 @@ def response_of(answer: HeartbeatResult | int) -> ConsumerGroupHeartbeatResponse
 
 
 class MembersWorld(ConsumerWorld):
-    """One life of a group of our members."""
+    """One simulated run of a consumer group of the client's real members, from a seed."""
 
     members: list[OurMember]
 
@@ -248,7 +254,7 @@ class MembersWorld(ConsumerWorld):
         self.turn()
 
     def turn(self) -> None:
-        """Let every member work, and its application poll."""
+        """Let every application poll, and every member exchange messages."""
         for member in list(self.members):
             if member.is_alive:
                 if not self.is_rough or self.dice.random() < 0.7:
@@ -268,7 +274,7 @@ class MembersWorld(ConsumerWorld):
         return [member for member in self.members if member.is_alive]
 
     def depart(self) -> None:
-        """An application closes its consumer, or crashes."""
+        """Let an application close its consumer, or crash."""
         living = [member for member in self.members_alive() if not member.is_leaving]
         if living:
             member = self.dice.choice(living)
@@ -278,7 +284,7 @@ class MembersWorld(ConsumerWorld):
                 member.crash()
 
     def bounce(self) -> None:
-        """A static member closes, and its application is started again."""
+        """Let a static member close its consumer, and start its application again."""
         static = [each for each in self.members_alive() if each.instance is not None and not each.is_leaving]
         if static:
             member = self.dice.choice(static)
@@ -294,7 +300,7 @@ class MembersWorld(ConsumerWorld):
             self.members.append(OurMember(self, f"m-{self.count}", member.instance))
 
     def stall(self) -> None:
-        """An application does not poll for a while."""
+        """Let an application stop polling for 5 or 40 seconds."""
         if self.members_alive():
             self.dice.choice(self.members_alive()).stalled_until = self.now + self.dice.choice([5, 40])
 
@@ -304,7 +310,7 @@ class MembersWorld(ConsumerWorld):
             self.dice.choice(living).choose()
 
     def calm_down(self) -> None:
-        """Let every session and every rebalance end, without faults; then each partition has an owner."""
+        """Let all sessions and rebalances end, without faults; check that each partition has an owner."""
         self.disk_refuses = False
         self.is_rough = False
         for member in self.members:

@@ -1,4 +1,4 @@
-"""Hundreds of lives of a consumer group of our members (KIP-848), each from one seed."""
+"""Tests that simulate hundreds of consumer groups of the client's members (KIP-848), one per seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The member of KIP-848 as a state machine: what it asks, what its application gets, how it recovers."""
+"""Tests of a KIP-848 member as a state machine: its requests, its application's changes, its recovery."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def places(*numbers: int, topic: str = "t") -> tuple[TopicPartition, ...]:
 
 
 class Bench:
-    """A member, and a coordinator that says what the test wants it to say."""
+    """A group member, and a coordinator that gives the responses a test specifies."""
 
     def __init__(self, **settings: Any) -> None:
         self.now = 0.0
@@ -55,7 +55,7 @@ class Bench:
         return f"m{self.ids}"
 
     def poll(self) -> list[AssignmentChange]:
-        """What the application is told when it asks for records."""
+        """Let the application poll and confirm all assignment changes; return the changes."""
         self.member.polled(self.now)
         told = []
         while (change := self.member.next_change()) is not None:
@@ -68,7 +68,7 @@ class Bench:
         self.member.advance(self.now)
 
     def asked(self, kind: type[Any] = ConsumerGroupHeartbeatRequest) -> tuple[int, Any]:
-        """The only request there is; it must be of a kind."""
+        """Take the only pending request, which must be of this class; return its ticket and the request."""
         (outgoing,) = self.member.take_requests()
         assert isinstance(outgoing.call, kind)
         return outgoing.ticket, outgoing.call
@@ -79,7 +79,7 @@ class Bench:
         return call
 
     def reply(self, epoch: int, assigned: dict[bytes, list[int]] | None = None) -> Any:
-        """Answer a heartbeat, and the question for names that may follow."""
+        """Answer a heartbeat, and the lookups of topic names that follow; return the heartbeat request."""
         call = self.answer(beaten(epoch, assigned))
         for outgoing in self.member.take_requests():
             assert isinstance(outgoing.call, NameTopics)
@@ -96,7 +96,7 @@ class Bench:
         self.answer(7, FindGroupCoordinator)
 
     def stable(self, *numbers: int) -> None:
-        """Join, get partitions of topic t, and acknowledge them."""
+        """Join the group, get these partitions of topic ``t``, and acknowledge them."""
         self.subscribe()
         self.reply(2, {T: list(numbers)})
         assert self.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(*numbers))]
@@ -210,7 +210,10 @@ def test_a_newer_assignment_replaces_one_that_the_application_has_not_got() -> N
 
 
 def test_what_comes_waits_while_a_list_without_it_is_under_way() -> None:
-    """The coordinator takes what such a list lacks for free, if the assignment shrinks meanwhile."""
+    """A heartbeat in flight lists partition 0 only, so new partitions are not handed out yet.
+
+    Partitions not in the list may go to another member if the assignment shrinks.
+    """
     bench = Bench()
     bench.stable(0)
     bench.after(INTERVAL_MS)
@@ -271,7 +274,7 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again(code: int) -> None
 
 
 def test_a_member_that_may_not_join_again_takes_another_id() -> None:
-    """Brokers before 2026 refuse a fenced member for good (KAFKA-19233)."""
+    """Brokers before 2026 never let a fenced member id join again (KAFKA-19233)."""
     bench = Bench()
     bench.subscribe()
     assert bench.refuse(ErrorCode.FENCED_MEMBER_EPOCH).member_id == "m1"

@@ -1,4 +1,7 @@
-"""The member as a state machine: what it asks, what it tells, how it recovers. No sockets, no clock."""
+"""Tests of a classic group member as a state machine, without sockets and with a manual clock.
+
+They cover its requests, its application's changes and its recovery.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def places(*numbers: int) -> tuple[TopicPartition, ...]:
 
 
 class Bench:
-    """A member, and a coordinator that says what the test wants it to say."""
+    """A group member, and a coordinator that gives the responses a test specifies."""
 
     def __init__(self, *assignors: str | Assignor, **settings: Any) -> None:
         self.now = 0.0
@@ -46,7 +49,7 @@ class Bench:
         self.name = named[0].name
 
     def poll(self) -> list[AssignmentChange]:
-        """What the application is told when it asks for records."""
+        """Let the application poll and confirm all assignment changes; return the changes."""
         self.member.polled(self.now)
         told = []
         while (change := self.member.next_change()) is not None:
@@ -62,7 +65,7 @@ class Bench:
         return self.member.take_requests()
 
     def asked(self, kind: type[T]) -> tuple[int, T]:
-        """The only request there is; it must be of a kind."""
+        """Take the only pending request, which must be of this class; return its ticket and the request."""
         (outgoing,) = self.taken()
         assert isinstance(outgoing.call, kind)
         return outgoing.ticket, outgoing.call
@@ -111,7 +114,10 @@ def test_joining_begins_with_the_first_poll() -> None:
 
 
 def test_how_long_the_others_may_keep_a_member_waiting() -> None:
-    """With one timeout for everything (JoinGroup v0) a lost request must not cost max.poll.interval.ms."""
+    """The client waits for a JoinGroup response for `max.poll.interval.ms` and 5 s more.
+
+    JoinGroup v0 has only a session timeout, so the client waits less and notices a lost request earlier.
+    """
     bench = Bench()
     bench.subscribe()
     (outgoing,) = bench.taken()

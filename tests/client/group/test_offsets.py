@@ -1,4 +1,4 @@
-"""Commits that a rebalance overtakes: given up only when the answer to the join has been seen."""
+"""Tests of commits during a rebalance: a refused commit fails only after the pending join was answered."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OFFSETS = {TopicPartition("orders", 0): 7}
 
 
 class OneAttempt:
-    """A client that tries once: what is tried again here is tried by the commit itself."""
+    """A stand-in for a client whose `retrying` tries once, since the commit itself retries here."""
 
     async def retrying(self, what: str, attempt: Any, timeout_ms: float | None) -> Any:
         return await attempt()
 
 
 class Refusing(GroupOffsets):
-    """Offsets of a group whose coordinator knows one generation and refuses all others."""
+    """A `GroupOffsets` whose coordinator accepts commits of one generation and refuses all others."""
 
     def __init__(self, generation: int) -> None:
         client: Any = OneAttempt()
@@ -40,7 +40,10 @@ class Refusing(GroupOffsets):
 
 
 def test_the_refusal_may_come_before_the_new_generation() -> None:
-    """Joins have a connection of their own: the coordinator is at 4 while the member still believes in 3."""
+    """JoinGroup uses a connection of its own: the coordinator is in generation 4, the member still in 3.
+
+    The commit is sent again with generation 4 after the join was answered.
+    """
     offsets, mine = Refusing(4), [ME]
 
     async def joined() -> None:
@@ -60,7 +63,10 @@ def test_without_a_new_generation_the_refusal_is_told(generation: int) -> None:
 
 
 def test_what_the_coordinator_has_said_is_told_where_the_member_has_left_meanwhile() -> None:
-    """Its 22 makes the membership join anew; with that in the way, the error was 25."""
+    """The commit fails with the coordinator's ILLEGAL_GENERATION (22).
+
+    Error 22 makes the member rejoin, which once replaced this error with UNKNOWN_MEMBER_ID (25).
+    """
     offsets, is_member = Refusing(4), [True]
 
     async def joined() -> None:

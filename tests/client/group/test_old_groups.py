@@ -1,4 +1,4 @@
-"""Offsets and groups at brokers that do not tell their versions: 0.8.0, 0.8.1, 0.8.2 and 0.9."""
+"""Tests of offsets and groups at brokers without ApiVersions: 0.8.0, 0.8.1, 0.8.2 and 0.9."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def test_a_group_of_0_9_shares_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def learnt(known: tuple[ApiKey, ...], *hang_ups: ApiKey) -> tuple[Ranges, FakeBroker]:
-    """What is made of a broker that knows some APIs and, at first, hangs up on some questions."""
+    """Connect to a broker that supports some group APIs and hangs up once per entry of `hang_ups`.
+
+    Returns the versions that the client assumes, and the broker.
+    """
 
     async def play() -> tuple[Ranges, FakeBroker]:
         async with fake_broker({"t": 1}) as broker:

@@ -1,4 +1,4 @@
-"""Which group protocol a consumer speaks, by its option, its broker and refusals of its group."""
+"""Tests of the group protocol that a consumer uses, by its option, its broker, and refusals."""
 
 from __future__ import annotations
 

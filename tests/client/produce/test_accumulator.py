@@ -1,4 +1,7 @@
-"""The producer's mind, driven by hand and by a simulated cluster that loses, refuses and repeats."""
+"""Tests of the producer's accumulator, with single calls and with a simulated cluster.
+
+The cluster loses requests, refuses them and repeats them.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,10 @@ def test_full_memory_ends_the_lingering() -> None:
 
 
 def test_what_waits_for_memory_ends_the_lingering_until_a_quarter_is_free() -> None:
-    """It would wait for a batch that lingers: memory that is not full any more leaves that batch alone."""
+    """A call that waits for memory makes lingering batches due until a quarter of the memory is free.
+
+    Memory that is merely not full would leave the lingering batch alone, and the call waiting for it.
+    """
     box = accumulator(buffer_memory=4096, linger_ms=1000)
     put(box, T0, b"x" * 900)
     put(box, T1, b"x" * 3200)
@@ -241,7 +247,10 @@ def test_a_broker_without_producer_ids_is_served_without() -> None:
 
 
 def test_nothing_overtakes_the_first_batch() -> None:
-    """A broker that knows nothing of a producer takes any sequence for its first."""
+    """The first batch must be acknowledged before a second one is sent.
+
+    A broker without state for a producer accepts any sequence as its first.
+    """
     box = accumulator(owner=True)
     put(box, T0, b"a")
     (first,) = drain(box)
@@ -255,7 +264,7 @@ def test_nothing_overtakes_the_first_batch() -> None:
 
 
 def established(box: Accumulator, where: TopicPartition = T0) -> None:
-    """Have the broker know the producer at one partition: sequence 0 is used up."""
+    """Let the broker acknowledge the producer's first batch in a partition, which uses sequence 0."""
     put(box, where, b"first")
     (batch,) = drain(box)
     box.succeed(batch, 0)
@@ -336,7 +345,10 @@ def test_other_partitions_finish_their_epoch_first() -> None:
 
 
 def test_what_follows_a_batch_given_up_keeps_its_place() -> None:
-    """It may have been written, so that a new epoch could write it twice."""
+    """The later batch may have been written, so that a new epoch could write it twice.
+
+    The producer asks for no new epoch.
+    """
     box = accumulator(owner=True)
     delivery = put(box, T0, b"a")
     (first,) = drain(box)
@@ -439,7 +451,10 @@ def test_closing_settles_everything() -> None:
 
 
 def test_what_comes_after_all_was_given_up_has_another_producer_id() -> None:
-    """Sequence 0 of the old id would be a repetition to the broker: acknowledged, and not stored."""
+    """With the old producer id the broker would take sequence 0 for a duplicate.
+
+    It would acknowledge the batch and not store it.
+    """
     box = accumulator(owner=True)
     established(box)
     put(box, T0, b"lost")
@@ -541,7 +556,7 @@ def test_encoded_batches_keep_the_order_with_rows() -> None:
 
 
 class Simulation:
-    """Two nodes with one connection each, in order; requests get lost, and answers, too."""
+    """Two simulated nodes with one ordered connection each; requests and answers get lost."""
 
     ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS)
 

@@ -1,4 +1,4 @@
-"""Tables as batches of a producer: how rows without keys are spread."""
+"""Tests of how a producer distributes the rows of a table without keys over partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events through the client: `send(event=...)` on one side, `record.event` on the other."""
+"""Tests of CloudEvents in clients: `send(event=...)` in producers, `record.event` in consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes of a producer: records without key and headers go the short way, and nothing else is different."""
+"""Tests of a producer's fast path for simple records, called a lane: results equal the normal path's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HAS_COMPILED = hasattr(native.LIBRARY, "RowWriter")
     ]
 )
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Batches filled by Python alone, and by compiled code."""
+    """Use pure Python or compiled code to fill batches, by the fixture's parameter; return its name."""
     if request.param == "plain":
         monkeypatch.setattr(accumulator, "RowWriter", PlainRowWriter)
         monkeypatch.setattr(accumulator, "Meter", PlainMeter)
@@ -66,7 +66,7 @@ def records_of(servers: str, topic: str, partitions: int, count: int) -> list[An
 
 
 def short_ways(producer: Any) -> list[bytes]:
-    """Have the producer note what is taken by a lane."""
+    """Make the producer record the values that its fast path takes; return the list of values."""
     taken: list[bytes] = []
     lanes = producer.lanes
 
@@ -239,7 +239,7 @@ def test_what_holds_a_batch_s_writer_holds_no_bytes_once_it_is_sent(servers: str
 
 
 class KeyedBatches:
-    """Open batches of three partitions with a record each, and the lane of their topic."""
+    """Open batches of three partitions with one record each, and the fast path of their topic."""
 
     def __init__(self, limit: int = 1_000_000, memory: int = 1 << 30) -> None:
         self.meter = accumulator.Meter(memory)

@@ -81,7 +81,7 @@ def test_no_key_and_an_empty_one(name: str, null: int | None, empty: int | None)
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run the kernels as the plain Python that they are without a compiler."""
+    """Replace the compiled partitioner functions with their Python source for the length of a block."""
     with pytest.MonkeyPatch.context() as patch:
         for kernel in KERNELS:
             if kernel.__module__ == partitioner_columns.__name__:

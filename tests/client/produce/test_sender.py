@@ -1,4 +1,4 @@
-"""How long a call waits for memory."""
+"""Tests of how long a send call waits for free buffer memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from penstock.client.produce.sender import Sender
 
 @pytest.mark.parametrize(("used", "has_room"), [(3_500, True), (4_096, False)])
 def test_a_wait_for_ample_room_ends_with_what_room_there_is(used: int, has_room: bool) -> None:
-    """A record that fits is no error because less than a quarter of the memory is free in time."""
+    """The wait is for a quarter of the buffer memory.
+
+    At its timeout, a record that fits into the free memory is no error.
+    """
 
     async def wait() -> bool:
         config = ProducerConfig.parse({"bootstrap.servers": "x:1"}, {"buffer_memory": 4_096})

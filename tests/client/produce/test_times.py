@@ -1,4 +1,4 @@
-"""Records without a timestamp get the time of the producer's clock, as rows and as columns."""
+"""Tests that records without a timestamp get the time of the producer's clock, as rows and as columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.tables.topics import read_topic
 
 
 class Calendar(SystemClock):
-    """A clock whose day is chosen, and whose seconds are those of the event loop."""
+    """A clock with a fixed wall time and a normal monotonic time."""
 
     def now_ms(self) -> int:
         return 1_234_567

@@ -1,4 +1,4 @@
-"""The client's states of SASL: what each answer leads to, and what no answer can make it believe."""
+"""Tests of the client's SASL state machine: the effect of each answer, and answers that it must refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of clients: callbacks, an OIDC provider, caching, refreshing, and providers in trouble."""
+"""Tests of OAUTHBEARER tokens in clients: callbacks, an OIDC provider, caching, refresh, and failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANARY = "canary-9d2e"
 
 
 class Clock:
-    """Stands for the module `time`."""
+    """A stand-in for the module `time`, whose time a test sets."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -184,7 +184,7 @@ def test_an_unsecured_token_is_made_where_the_option_says_so() -> None:
 
 
 class Provider(http.server.BaseHTTPRequestHandler):
-    """Answers as `answers` says, and remembers what it was asked."""
+    """A token endpoint that gives the prepared `answers` and records the requests in `asked`."""
 
     answers: list[tuple[int, bytes]] = []  # noqa: RUF012
     asked: list[tuple[str, str]] = []  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""GSSAPI with a made-up library: the steps of RFC 4752 that come after Kerberos's own."""
+"""Tests of SASL/GSSAPI with a fake Kerberos library: the steps of RFC 4752 after Kerberos's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wrapped(NamedTuple):
 
 
 class Context:
-    """Two tokens of the client, one of the server; wraps by a prefix."""
+    """A fake GSSAPI security context: it is complete after two steps, and wraps data with a prefix."""
 
     def __init__(self, name: str, usage: str, creds: object) -> None:
         assert (name, usage) == ("kafka@b1.example", "initiate")

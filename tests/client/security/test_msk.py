@@ -1,4 +1,4 @@
-"""Tokens for AWS MSK: the signer that the how-to shows, and what AWS's own signer returns."""
+"""Tests of tokens for AWS MSK: the signer in the how-to guide agrees with AWS's own signer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOW = datetime.datetime(2026, 11, 23, 2, 0, tzinfo=datetime.UTC)
 
 
 def shown() -> dict[str, Any]:
-    """What the example of the how-to defines."""
+    """Execute the Python example of the how-to guide; return the names that it defines."""
     (code,) = re.findall(r"```python\n([^`]*def msk_token.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)

@@ -1,4 +1,4 @@
-"""Settings of security by the names of Java, librdkafka and others, and what is refused."""
+"""Tests of the security settings by their names in Java, librdkafka and other clients, and of refusals."""
 
 from __future__ import annotations
 

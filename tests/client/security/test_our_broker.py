@@ -1,5 +1,6 @@
-"""Our client against our broker, secured: records there and back, and a canary password that shows up
-nowhere.
+"""Tests of Penstock's client with its broker, both secured.
+
+Records are transferred, and a canary password appears in no output.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def test_the_canary_shows_up_in_no_log_repr_or_traceback(
 
 
 def _failure(config: dict[str, str]) -> str:
-    """The traceback, with the local variables of our own frames, of a client that fails."""
+    """Return the traceback of a client that fails, with the local variables of its stack frames."""
     try:
         with Admin(config=config) as admin:
             admin.list_topics()

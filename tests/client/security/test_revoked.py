@@ -1,5 +1,6 @@
-"""A password that is no longer accepted while clients run: told at once, and over when it is accepted
-again.
+"""Tests of a password that the broker stops accepting while clients run.
+
+Clients raise an error at once, and work again when it is accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def broker() -> Iterator[Broker]:
 
 
 def pool_of(client: Any) -> ConnectionPool:
-    """The connections of a blocking client."""
+    """Return the connection pool of a blocking client."""
     inner = getattr(client, "_producer", None) or client._consumer
     found = [value for value in vars(inner._client).values() if isinstance(value, ConnectionPool)]
     assert len(found) == 1
@@ -35,7 +36,7 @@ def pool_of(client: Any) -> ConnectionPool:
 
 
 def use_password(client: Any, password: Secret) -> None:
-    """Have a running client show another password from now on, on new connections."""
+    """Change the password of a running client, and close its connections so that it is used."""
     pool = pool_of(client)
     assert pool._secured is not None
     settings = dataclasses.replace(pool._secured.settings, password=password)
@@ -62,8 +63,9 @@ def test_a_producer_fails_what_waits_and_goes_on_when_it_may_again(broker: Broke
 
 
 def sent_once_accepted(producer: Producer) -> RecordMetadata:
-    """An attempt to connect that began with the revoked password may end after the change, and fail a
-    send.
+    """Send a record, retrying while the broker refuses the password.
+
+    An attempt to connect with the revoked password may fail after the change.
     """
     deadline = time.monotonic() + 30
     while True:

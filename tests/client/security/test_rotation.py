@@ -1,4 +1,4 @@
-"""Passwords, tokens, certificates and CAs that are replaced in their files while clients run."""
+"""Tests of passwords, tokens, certificates and CAs whose files are replaced while clients run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file as Kubernetes does: at once, by a rename."""
+    """Replace a file atomically by a rename, as Kubernetes does."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text)
     fresh.replace(path)
@@ -48,7 +48,7 @@ def broker() -> Iterator[KafkaBroker]:
 
 @pytest.fixture
 def password(broker: KafkaBroker, tmp_path: Path) -> Path:
-    """The file with the password of ann, which is ``first`` there and at the broker."""
+    """Return a file with ann's password ``first``, which the broker accepts."""
     set_password(broker, "first")
     path = tmp_path / "password"
     write(path, "first\n")
@@ -149,7 +149,7 @@ def test_every_file_of_the_settings_is_looked_at(tmp_path: Path) -> None:
 
 
 def settled(*paths: Path) -> None:
-    """Have files look as if they had been written a minute ago."""
+    """Set the modification time of files to a minute ago."""
     for path in paths:
         os.utime(path, (time.time() - 60, time.time() - 60))
 
@@ -347,7 +347,7 @@ def test_garbage_in_place_of_certificates_ends_neither_side(
 
 
 def sent_once_accepted(producer: Producer) -> None:
-    """Send a record, past attempts to connect that had begun before a file changed."""
+    """Send a record, retrying while connection attempts from before the file's change fail."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -374,7 +374,10 @@ def token(life_s: float, subject: str = "ann") -> str:
 
 @pytest.fixture
 def of_tokens(tmp_path: Path) -> Iterator[Any]:
-    """A broker that takes tokens, and the settings of a client with one in a file."""
+    """Run a broker that accepts OAUTHBEARER tokens.
+
+    Yields it with the settings of a client whose token is in a file.
+    """
     numbers = KEY.public_key().public_numbers()
     x, y = (base64url(each.to_bytes(32, "big")) for each in (numbers.x, numbers.y))
     keys = tmp_path / "keys.json"

@@ -1,4 +1,4 @@
-"""Tokens without a signature, as clients of Java and of librdkafka describe them."""
+"""Tests of unsigned OAUTHBEARER tokens, configured with the options of Java's and librdkafka's clients."""
 
 from __future__ import annotations
 

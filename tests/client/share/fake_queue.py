@@ -1,4 +1,4 @@
-"""A scripted broker with one share group: who has which record, and the rules of sessions (KIP-932)."""
+"""A scripted broker with one share group: locks on records, and the session rules of KIP-932."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ ACCEPTED, RELEASED, REJECTED = 1, 2, 3
 
 
 class FakeQueue:
-    """Topic t with one partition, and a share group on it that begins with the first record."""
+    """A scripted share group on topic ``t`` with one partition, which starts at the first record."""
 
     def __init__(self, broker: FakeBroker) -> None:
         self.broker = broker
         self.lock_ms = 30_000
         self.epoch = 0
         self.session: int | None = None
-        """The epoch that the next request must have; None without a session."""
+        """The session epoch that the next request must have; None without a session."""
         self.counts: dict[int, int] = {}
         self.free: set[int] = set()
         self.locked: set[int] = set()
         self.final: dict[int, int] = {}
-        """The type of the final acknowledgement of each offset."""
+        """A dict from offset to the type of its final acknowledgement."""
         self.renewals = asyncio.Event()
         self.changed = asyncio.Event()
         self.left = False
         self.moved_to: FakeQueue | None = None
-        """The leader that has taken the partition over."""
+        """The queue of the broker that now leads the partition; None if it has not moved."""
         self.is_hint = False
         broker.always(ApiKey.SHARE_GROUP_HEARTBEAT, self.heartbeat)
         broker.always(ApiKey.SHARE_FETCH, self.fetch)
@@ -67,7 +67,7 @@ class FakeQueue:
         )
 
     def _check(self, epoch: int) -> int:
-        """Count a request; return the error of its epoch."""
+        """Check a request's session epoch, and count the request; return the error code."""
         if self.session is None:
             return ErrorCode.SHARE_SESSION_NOT_FOUND
         if epoch == -1:
@@ -78,15 +78,15 @@ class FakeQueue:
         return 0
 
     def end_session(self) -> None:
-        """Release what is locked, as when the connection of the session ends."""
+        """Release all locks, as when the connection of the session ends."""
         self.session = None
         self.free |= self.locked
         self.locked.clear()
 
     def move_to(self, other: FakeQueue, *, is_hint: bool = False) -> None:
-        """Have another broker lead the partition: what is locked here is free there.
+        """Make another broker the leader of the partition; locked records are free there.
 
-        With `is_hint` answers about the partition say so, and metadata do not.
+        With `is_hint` only error responses about the partition name the new leader, and metadata do not.
         """
         self.moved_to, self.is_hint = other, is_hint
         other.broker.logs = self.broker.logs
@@ -96,7 +96,7 @@ class FakeQueue:
         self.changed.set()
 
     def hint(self, answer: Any, made: Any) -> Any:
-        """Say in an answer who leads the partition now."""
+        """Add the partition's new leader to a response, if there is one and `is_hint` is set."""
         if self.moved_to is None or not self.is_hint:
             return answer
         broker = self.moved_to.broker
@@ -193,7 +193,7 @@ class FakeQueue:
 
 @asynccontextmanager
 async def fake_queue(*values: bytes) -> AsyncIterator[FakeQueue]:
-    """Run a broker with some records in its topic."""
+    """Run a fake broker with a share group and these records for the length of a block."""
     broker = await FakeBroker({TOPIC: 1}).start()
     try:
         queue = FakeQueue(broker)

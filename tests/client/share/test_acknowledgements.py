@@ -1,4 +1,4 @@
-"""Acknowledgements on the wire, as Java's share consumer sends them, and how they are divided."""
+"""Tests of acknowledgement batches: encoded as by Java's share consumer, and divided into smaller ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a share consumer hands out: what was acquired, with delivery counts, and decisions about the rest."""
+"""Tests of what a share consumer returns from polls: acquired records with delivery counts.
+
+Records that it cannot return are released or rejected.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def log_batch(first: int, count: int, codec: CompressionCodec = CompressionCodec
 
 
 class Bench:
-    """Holdings, and what hands them out."""
+    """The records that a share consumer has acquired, and the class that returns them from polls."""
 
     def __init__(self, read_value: Callable[[bytes], Any] | None = None, **options: Any) -> None:
         self.now = 0.0
@@ -87,7 +90,7 @@ def test_a_limit_leaves_the_rest_for_the_next_poll() -> None:
 
 @pytest.mark.parametrize("kind", ["rows", "batch"])
 def test_what_its_broker_has_released_is_not_handed_out(kind: str) -> None:
-    """Another member may have it, and be through with it."""
+    """Another member may have acquired and finished such records already."""
     pytest.importorskip("pyarrow")
     released = False
     bench = Bench()

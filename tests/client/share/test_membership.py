@@ -1,4 +1,4 @@
-"""The member of a share group as a state machine: what it asks, what it fetches from, how it recovers."""
+"""Tests of a share group member as a state machine: its requests, its assignment, its recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = {T: "t", U: "u"}
 
 
 class Bench:
-    """A member, and a coordinator that says what the test wants it to say."""
+    """A group member, and a coordinator that gives the responses a test specifies."""
 
     def __init__(self, **settings: Any) -> None:
         self.now = 0.0
@@ -36,14 +36,14 @@ class Bench:
         self.member.advance(self.now)
 
     def answer(self, outcome: object, kind: type[Any] = ShareGroupHeartbeatRequest) -> Any:
-        """Answer the only request there is; it must be of a kind."""
+        """Answer the only pending request, which must be of this class; return the request."""
         (outgoing,) = self.member.take_requests()
         assert isinstance(outgoing.call, kind)
         self.member.answered(outgoing.ticket, outcome, self.now)
         return outgoing.call
 
     def reply(self, epoch: int, assigned: dict[bytes, list[int]] | None = None) -> Any:
-        """Answer a heartbeat, and the question for names that may follow."""
+        """Answer a heartbeat, and the lookups of topic names that follow; return the heartbeat request."""
         topics = None
         if assigned is not None:
             topics = [TopicPartitions(topic_id=i, partitions=n) for i, n in assigned.items()]

@@ -1,4 +1,4 @@
-"""The map from offsets to values against a plain dictionary."""
+"""Tests that compare the map from offset ranges to values with a plain dict."""
 
 from __future__ import annotations
 

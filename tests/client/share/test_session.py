@@ -1,4 +1,4 @@
-"""Share sessions as a state machine: epochs, partitions that come and go, acknowledgements."""
+"""Tests of share sessions as a state machine: epochs, added and removed partitions, acknowledgements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wanted(*numbers: int) -> dict[TopicPartition, bytes]:
 
 
 class Bench:
-    """A session, and what became of its acknowledgements."""
+    """A share session for tests, with a list of the results of its acknowledgements."""
 
     def __init__(self) -> None:
         self.settled: list[tuple[list[ValueRun], PenstockError | None]] = []
@@ -278,7 +278,10 @@ def test_what_waits_for_another_try_is_lost_with_the_session() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 100, 5_000])
 def test_locks_that_have_all_run_out_cost_few_requests(size: int) -> None:
-    """A request for each record would take longer than a commit may."""
+    """Acknowledgements of expired locks are divided to find the failed ones, but only a few times.
+
+    One request per record would exceed the time limit of a commit.
+    """
     bench = Bench()
     bench.open(0)
     bench.decide(0, ValueRun(0, size - 1, ACCEPT))

@@ -1,4 +1,4 @@
-"""Share consumers against a scripted broker: modes of acknowledgement, what goes wrong, pools of workers."""
+"""Tests of share consumers with a scripted broker: acknowledgement modes, failures, worker pools."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def consumer_of(queue: FakeQueue, **options: Any) -> AsyncShareConsumer:
 
 
 async def at_once(consumer: AsyncShareConsumer) -> list[ShareRecord]:
-    """Poll until something has come."""
+    """Poll until records arrive, and return them."""
     while not (records := await consumer.poll(1_000)):
         pass
     return records
@@ -182,7 +182,7 @@ def test_a_connection_that_breaks_fails_what_was_under_way() -> None:
 
 
 def answering_whole_batches(queue: FakeQueue) -> None:
-    """Have the broker give out more than it is asked for, as brokers do whose batches are larger."""
+    """Let the broker return more records than requested, as brokers do with larger batches."""
 
     async def fetch(broker: FakeBroker, header: Any, request: Any) -> Any:
         request.max_records = 100
@@ -192,7 +192,10 @@ def answering_whole_batches(queue: FakeQueue) -> None:
 
 
 def test_a_connection_that_ends_takes_what_was_not_handed_out_along() -> None:
-    """The broker has released it: another member may have finished it before the next poll."""
+    """The broker releases records that the application has not got yet.
+
+    Another member may have finished them before the next poll.
+    """
 
     async def test() -> None:
         async with fake_queue(b"a", b"b", b"c") as queue:
@@ -250,8 +253,9 @@ def test_a_partition_that_has_moved_takes_what_was_not_handed_out_along() -> Non
 
 
 def refusing_acknowledgements(queue: FakeQueue, times: int) -> list[float]:
-    """Have the broker refuse so many acknowledgements as one that cannot store them just now; return the list
-    of when they came.
+    """Let the broker refuse this number of acknowledgements as if it could not store them now.
+
+    Returns a list to which the arrival time of each is added.
     """
     came: list[float] = []
 
@@ -329,7 +333,7 @@ def test_a_fenced_member_joins_again_and_keeps_what_it_has() -> None:
 
 @pytest.mark.parametrize("is_hint", [False, True])
 def test_a_partition_that_moves_gives_its_records_out_at_its_new_leader(is_hint: bool) -> None:
-    """The client asks for metadata, or takes the leader that an answer names: those do not have it here."""
+    """The client finds the new leader from metadata, or from the leader in an error response."""
 
     async def test() -> None:
         async with fake_queue(b"a", b"b") as old, fake_queue() as new:

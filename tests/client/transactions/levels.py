@@ -1,4 +1,4 @@
-"""The two flows of transactions, chosen by a broker's feature."""
+"""Helpers for tests with both transaction protocols, which the feature ``transaction.version`` selects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.protocol.messages.update_features_request import FeatureUpdateKey,
 
 
 def committed_values(servers: str, admin: Admin, topic: str, transactional_id: str) -> list[bytes]:
-    """The values of a topic that are committed, sorted; once the last transaction has its markers."""
+    """Wait until the last transaction has its markers; return the topic's committed values, sorted."""
     while any(one.state.startswith("Prepare") for one in described(admin, transactional_id)):
         time.sleep(0.01)
     table = read_topic(topic, servers, columns=["value"], isolation="read_committed")
@@ -29,11 +29,14 @@ def described(admin: Admin, transactional_id: str) -> list[TransactionDescriptio
 
 
 LEVELS = (0, 2)
-"""Of ``transaction.version``: before KIP-890, and with it."""
+"""The tested levels of ``transaction.version``: 0, before KIP-890, and 2, with KIP-890."""
 
 
 def set_level(servers: str, level: int) -> None:
-    """Set ``transaction.version`` of a cluster. Connections that are open keep what they were told."""
+    """Set ``transaction.version`` of a cluster.
+
+    Connections that are already open keep the level that they negotiated.
+    """
 
     async def ask() -> None:
         async with AsyncClient(ClientConfig.parse(None, {"bootstrap_servers": servers})) as client:

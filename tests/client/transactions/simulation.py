@@ -1,8 +1,9 @@
-"""The client's machine and accumulator against the broker's coordinator and partitions: one seeded clock.
+"""A simulation of the producer's transaction logic with the broker's coordinator, from one seed.
 
-The world is that of the broker's own simulation: requests and answers are late, lost and repeated, the broker
-is killed between any two steps, partitions are away, clients die and live on as zombies. The clients here are
-what a producer decides with: `TransactionMachine` and `Accumulator`, without a socket or a loop.
+The environment is that of the broker's own simulation: requests and answers are delayed, lost and repeated;
+the broker is killed between any two steps; partitions are unavailable; clients die or live on as zombies. The
+clients are the producer's decision logic: `TransactionMachine` and `Accumulator`, without a socket or an
+event loop.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ IN_FLIGHT_MAX = 5
 
 
 class MachineClient:
-    """A producer: its application begins, writes, commits and aborts, one transaction after another."""
+    """A simulated producer whose application begins, writes, commits and aborts transactions."""
 
     def __init__(self, world: MachineWorld, transactional_id: str, name: str) -> None:
         self.world = world
@@ -81,7 +82,7 @@ class MachineClient:
         self.go_on()
 
     def go_on(self) -> None:
-        """Whatever happens next: of the application, of the machine, of the batches."""
+        """Take the next step: of the application, the transaction machine or the batches."""
         if not self.lives:
             return
         self.look_at_end()
@@ -101,7 +102,7 @@ class MachineClient:
         self.write(self.unit, self.world.random.choice((0, 1, 1, 2, 3, 6)))
 
     def write(self, unit: Unit, left: int) -> None:
-        """Write now and then, and end the transaction after that."""
+        """Write a value at intervals, `left` times in all, and then end the transaction."""
         if not self.lives or unit is not self.unit or self.machine.state is not ProducerPhase.IN_TRANSACTION:
             return
         random = self.world.random
@@ -267,7 +268,7 @@ class MachineClient:
 
 
 class MachineWorld(World):
-    """The broker's world, with producers as this package has them."""
+    """The broker's simulation with the client's real producer logic instead of simple clients."""
 
     def _new_client(self, transactional_id: str) -> None:
         for client in self.clients:

@@ -1,4 +1,4 @@
-"""Batches in a transaction: every way in which one is lost makes the transaction abortable."""
+"""Tests of batches in a transaction: any lost batch makes the transaction abortable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = ProducerConfig.parse(None, {"bootstrap_servers": "nowhere", "transactio
 
 
 class Scene:
-    """A machine and its batches, in a transaction with one record that is not sent yet."""
+    """A transaction machine and an accumulator, in a transaction with one unsent record."""
 
     def __init__(self, *, is_implicit: bool) -> None:
         self.machine = TransactionMachine("x", Pauses(Backoff(100, 1000), lambda: 0.5))

@@ -1,4 +1,4 @@
-"""A transactional producer while answers are lost, coordinators are busy, and times are exceeded."""
+"""Tests of a transactional producer with lost answers, busy coordinators and exceeded timeouts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAST = {
 
 
 class Place:
-    """A broker of one flow with faults on demand."""
+    """A broker with injected faults, one transaction protocol version, and a topic for one test."""
 
     def __init__(self, broker: KafkaBroker, admin: Admin, level: int) -> None:
         self.broker, self.admin, self.level = broker, admin, level

@@ -1,4 +1,4 @@
-"""`read_committed` on every way to read: what is aborted or open is not there, nor decoded for nothing."""
+"""Tests of `read_committed` in every way to read: aborted and open records are not returned or decoded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ PARTS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:
-    """A broker on disk: two producers whose transactions interleave, committed, aborted, and one open."""
+    """Run a broker on disk with interleaved transactions of two producers.
+
+    Some are committed, some aborted, and one is open.
+    """
     directory = tmp_path_factory.mktemp("data")
     with Broker(directory) as broker:
         servers = broker.bootstrap_servers
@@ -153,7 +156,7 @@ def test_all_is_read_where_nothing_else_is_said(
 def test_columns_of_aborted_records_are_never_built(
     place: tuple[str, Path], way: Callable[[str, Path, str], list[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their batches are left out before records are scanned, and before they are decompressed."""
+    """Batches of aborted records are left out before they are decompressed and decoded."""
     scanned: list[int] = []
     scan = decode._Decoder._scan
 

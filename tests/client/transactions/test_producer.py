@@ -1,4 +1,4 @@
-"""A transactional producer against a broker of this process, in both flows."""
+"""Tests of a transactional producer with a broker in the test's process, with both protocol versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _names = itertools.count()
 
 
 class Place(NamedTuple):
-    """A broker of one flow, and a topic and an id that no other test uses."""
+    """A broker with one transaction protocol version, and a topic and an id for one test."""
 
     servers: str
     admin: Admin

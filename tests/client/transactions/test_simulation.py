@@ -1,4 +1,4 @@
-"""Thousands of lives of transactional producers, and mistakes that the simulation must find."""
+"""Tests that simulate thousands of transactional producers, and find deliberate bugs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def test_much_happens_in_a_life() -> None:
 
 
 def obey_late_ends(patch: pytest.MonkeyPatch) -> None:
-    """The broker obeys a late EndTxn of the old flow, as Apache Kafka does (KAFKA-17754)."""
+    """Patch in a bug: the broker obeys a late EndTxn of the older protocol.
+
+    Apache Kafka does so, too (KAFKA-17754).
+    """
     obey = TransactionCoordinator.end
 
     def end(self: TransactionCoordinator, *what: Any, connection: int = -1, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""What each error code means for each step: the table of the Java producer, and where this one differs."""
+"""Tests of each error code's effect on each step of a transaction, compared with the Java producer's."""
 
 from __future__ import annotations
 

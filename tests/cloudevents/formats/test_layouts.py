@@ -1,4 +1,4 @@
-"""Envelopes of a layout that is known are read in one step, and mean what they mean read with care."""
+"""Tests of the fast path for JSON envelopes of a known layout: it gives the events of the full parser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PIECES = [
 
 
 def learned(monkeypatch, lenient):
-    """A reader that has learnt the layouts of all envelopes, written with and without spaces."""
+    """Return a parser's layouts after it has read all test envelopes, with and without spaces."""
     monkeypatch.setattr(json_format, "_layouts", Layouts())
     for envelope in ENVELOPES:
         read(json.dumps(envelope).encode(), lenient)
@@ -51,7 +51,7 @@ def read(value, lenient):
 
 
 def everything(outcome):
-    """All that an outcome says, the types of extensions and what was implied too."""
+    """Return all fields of a decoded event, including the types of its extensions."""
     if not isinstance(outcome, Event):
         return outcome
     types = {name: type(value) for name, value in outcome.extensions.items()}

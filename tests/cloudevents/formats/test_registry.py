@@ -1,4 +1,7 @@
-"""Avro and Protobuf, checked by readers and writers that know nothing of each other; batches; the SDK."""
+"""Tests of CloudEvents in Avro and Protobuf, of batches, and of the official SDK's events.
+
+Readers and writers that share no code with Penstock check the encodings.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ EVENTS = [
 
 
 class AvroReader:
-    """Reads any datum of a schema, as the Avro specification has it."""
+    """A reader of any Avro datum, written after the Avro specification to check Penstock's encoder."""
 
     def __init__(self, data):
         self.data, self.at, self.names = data, 0, {}
@@ -194,7 +197,7 @@ def raise_or_read(module, data, must_fail=True):
 
 
 def avro(data, attributes=()):
-    """A datum with the required attributes and the given bytes as data."""
+    """Return an Avro datum of a CloudEvent with the required attributes and the encoded data."""
     out = b""
     pairs = [("specversion", "1.0"), ("id", "1"), ("source", "/s"), ("type", "t"), *attributes]
     out += bytes([len(pairs) * 2])
@@ -262,7 +265,7 @@ def field(number, data):
 
 
 def message_of(event):
-    """The bytes of an event of the conformance project's files, which show messages as JSON."""
+    """Encode a Protobuf event that the conformance project's files describe as JSON."""
     names = {"id": 1, "source": 2, "specVersion": 3, "type": 4}
     out = b"".join(field(names[name], event[name].encode()) for name in names if name in event)
     for name, value in event.get("attributes", {}).items():
@@ -361,7 +364,10 @@ def test_protobuf_oddities():
 
 
 def check_schema(schema, value):
-    """What the published JSON Schema asks for, as far as it uses JSON Schema."""
+    """Raise AssertionError if a value does not conform to the published JSON Schema of CloudEvents.
+
+    The function supports only the keywords that this schema uses.
+    """
     if "$ref" in schema:
         schema = JSON_SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]]
     kinds = {"string": str, "object": dict, "number": (int, float), "array": list, "boolean": bool}
@@ -409,7 +415,7 @@ def test_bodies_of_one_event_and_of_other_types():
 
 
 class Message:
-    """As confluent-kafka has it."""
+    """A stand-in for a message of confluent-kafka."""
 
     def __init__(self, parts):
         self._parts = parts
@@ -434,7 +440,7 @@ def test_messages_of_every_client():
 
 
 class TestSdk:
-    """The official SDK's objects."""
+    """Tests of conversion to and from the events of the official CloudEvents SDK."""
 
     sdk = pytest.importorskip("cloudevents.core.v1.event")
 

@@ -1,7 +1,8 @@
 """kafka-python 0.9, of 2015: "write SERVERS TOPIC" until it is killed, and "read SERVERS TOPIC GROUP".
 
-It writes numbers, in turn to three partitions, and prints "ack N" when one is acknowledged; it prints what it
-reads as "r PARTITION VALUE". Python has made a keyword of a name that it uses: it is renamed when loaded.
+The writer sends numbers to three partitions in turn, and prints "ack N" when number N is acknowledged. The
+reader prints each record as "r PARTITION VALUE". The library uses the name ``async``, which is now a Python
+keyword, so the name is changed when the library is loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PARTITIONS = 3
 
 
 class Renaming(importlib.machinery.SourceFileLoader):
-    """Loads modules of kafka-python in which ``async`` is called ``async_``."""
+    """A module loader that replaces ``async`` with ``async_`` in the source of kafka-python."""
 
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
         return super().source_to_code(re.sub(rb"\basync\b", b"async_", bytes(data)), path)

@@ -1,7 +1,7 @@
 """kafka-python 1.4, of 2019: "write SERVERS TOPIC" until it is killed, and "read SERVERS TOPIC GROUP".
 
-It writes numbers, in turn to three partitions, and prints "ack N" when one is acknowledged; it prints what it
-reads as "r PARTITION VALUE".
+The writer sends numbers to three partitions in turn, and prints "ack N" when number N is acknowledged. The
+reader prints each record as "r PARTITION VALUE".
 """
 
 from __future__ import annotations

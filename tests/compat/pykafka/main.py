@@ -1,7 +1,7 @@
-"""What pykafka does with a broker: ``python main.py SERVERS records|records-of-0.8``.
+"""Exercise a broker with pykafka: ``python main.py SERVERS records|records-of-0.8``.
 
-Every codec, offsets, commits, and where there are such a managed group: one line ``ok PART`` for each part
-that went well.
+The program tests every codec, offsets, commits and, in mode ``records``, a managed group. It prints a line
+``ok PART`` for each part that succeeded.
 """
 
 import itertools

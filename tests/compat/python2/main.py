@@ -1,7 +1,7 @@
 """brod and samsa, clients of Kafka 0.7 for Python 2, in Jython: "write" or "read", then CLIENT PORT TOPIC.
 
-They write numbers into partition 0 until they are killed, and print "sent N"; they print what they read as
-"r VALUE". This file is Python 2 and 3.
+Writers send numbers to partition 0 until they are killed, and print "sent N". Readers print each record as "r
+VALUE". This file is valid in Python 2 and 3.
 """
 
 import collections
@@ -11,11 +11,11 @@ import time
 import types
 
 HEAD_BYTES = 9
-"""Bytes of a message of magic 0 in front of its value: size, magic, checksum."""
+"""Bytes before the value in a message with magic byte 0: size, magic byte and checksum."""
 
 
 class NamedStruct:
-    """That of samsa, which derives it from `struct.Struct`: Jython does not allow that."""
+    """A replacement for samsa's class of this name, which Jython cannot derive from `struct.Struct`."""
 
     def __init__(self, name, fields, byteorder="!"):
         self.format = byteorder + "".join(field[0] for field in fields)

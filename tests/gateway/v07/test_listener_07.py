@@ -1,4 +1,4 @@
-"""Clients of Kafka 0.7 in front of a gateway, a cluster of today behind it."""
+"""Tests of Kafka 0.7 clients that use a current cluster through a gateway."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def produce(broker: KafkaBroker, topic: str, values: Sequence[bytes | None], **o
 
 
 def records(broker: KafkaBroker, topic: str, count: int) -> list[tuple[int, bytes | None]]:
-    """Partitions and values of what a topic has, in the order of each partition."""
+    """Consume `count` records of a topic; return their partitions and values."""
     found: list[tuple[int, bytes | None]] = []
     end = time.monotonic() + PATIENCE_S
     with Consumer(
@@ -200,7 +200,7 @@ def test_values_become_messages_at_multiples_of_the_slot(broker: KafkaBroker, dr
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_a_reader_that_comes_back_reads_each_record_once(broker: KafkaBroker, compression: str) -> None:
-    """Offsets outlive connections and gateways, since they are kept by the reader alone."""
+    """A 0.7 reader stores its offset itself, so it can continue at another connection or gateway."""
     dice = random.Random(7)
     topic = f"once-{compression}"
     create(broker, topic)
@@ -224,7 +224,10 @@ def test_a_reader_that_comes_back_reads_each_record_once(broker: KafkaBroker, co
 
 
 def test_records_larger_than_slots_are_read_on(broker: KafkaBroker, driver: Driver07) -> None:
-    """A reader that began in small slots goes on in them, as records become larger now and then."""
+    """In the gateway's 0.7 byte offsets, each record takes a slot of a fixed number of bytes.
+
+    A reader that began with small slots keeps them, though every 40th record is larger.
+    """
     dice = random.Random(3)
     create(broker, "growing")
     values = [dice.randbytes(300_000 if number % 40 == 0 else 50) for number in range(400)]
@@ -450,7 +453,7 @@ def test_a_cluster_of_2017_is_written_and_read() -> None:
 
 
 def test_a_producer_is_not_read_while_the_buffer_is_full(broker: KafkaBroker) -> None:
-    """Kafka 0.7 acknowledges nothing, so that nothing else would hold its producers up."""
+    """Kafka 0.7 has no acknowledgements, so only a full socket can slow a producer down."""
     message, count = bytes(200_000), 300
     create(broker, "slow")
     with Gateway(broker.bootstrap_servers, v07_port=0) as gateway, driver_of(gateway) as driver:
@@ -501,7 +504,7 @@ def test_idle_connections_end(broker: KafkaBroker) -> None:
 
 
 def test_leaders_die_while_0_7_writes_and_reads() -> None:
-    """Nothing is lost, doubled or out of order, though 0.7 acknowledges nothing and has no errors for it."""
+    """No record is lost, duplicated or reordered, though 0.7 has no acknowledgements."""
     count = 400
     with (
         KafkaCluster(3, num_partitions=1, default_replication_factor=3, min_insync_replicas=2) as cluster,

@@ -1,4 +1,7 @@
-"""Byte offsets as codes: a reader that adds up sizes arrives at the next record."""
+"""Tests of the byte offsets that a gateway gives to 0.7 readers.
+
+A reader adds the sizes of messages to its offset, and must arrive at the next record.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def test_slots_are_chosen_by_the_size_of_records() -> None:
 
 
 class Log:
-    """A partition with gaps, as transactions and compaction leave them, and values of many sizes."""
+    """A partition with offset gaps, as transactions and compaction cause them, and values of many sizes."""
 
     def __init__(self, dice: random.Random, count: int, size_of: Callable[[random.Random], int]) -> None:
         self.values: list[Value] = []
@@ -69,7 +72,7 @@ class Log:
 def read_all(
     log: Log, dice: random.Random, start: ReaderPlace, form: str = WRAPPED, size_max: int = 1 << 16
 ) -> list[bytes]:
-    """Read as a driver of 0.7 does that keeps nothing but its offset, from a gateway that keeps nothing."""
+    """Read a log as a 0.7 client does that stores only its offset; the gateway stores nothing."""
     found: list[bytes] = []
     code = start.code
     while True:

@@ -1,4 +1,4 @@
-"""Compaction: what stays is what Kafka's rules say, at every crash and for every reader."""
+"""Tests of log compaction: Kafka's rules decide which records remain, after any crash and for any reader."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., An
 
 
 def put(log: Any, *rows: Row, codec: int = 0, time_ms: int = T0, **fields: Any) -> int:
-    """Append a batch of (key, value); return its first offset."""
+    """Append a batch of (key, value) records to a log; return its first offset."""
     first = log.end_offset
     data = encode_batch(
         [(key, value, [("h", b"x")], time_ms + n) for n, (key, value) in enumerate(rows)],
@@ -68,7 +68,7 @@ def headers(log: Any) -> list[Any]:
 
 
 def roll(log: Any) -> None:
-    """Put what there is out of the way of the growing segment."""
+    """Roll the active segment, so that compaction may process its records."""
     log._roll(log.end_offset, T0)
 
 
@@ -309,7 +309,7 @@ def test_a_compacted_log_opens_again_cleanly_or_not(tmp_path: Path) -> None:
 def test_a_crash_at_any_moment_leaves_one_log_or_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every change of the directory is a moment; the copy made there is opened as after a crash."""
+    """The test copies the directory after each change, and opens each copy as after a crash."""
     log = make_dirty(tmp_path / "t-0")
     wanted, end = table_of(log), log.end_offset
     moments = 0

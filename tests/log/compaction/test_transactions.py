@@ -1,4 +1,7 @@
-"""Compaction of transactions, against a model: what read_committed sees, what producers need, what goes."""
+"""Tests of compaction of transactional records against a model that is never compacted.
+
+They compare what read_committed consumers read, the state of producers, and which markers are removed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ COMMIT, ABORT = True, False
 
 
 class Written(NamedTuple):
-    """A record as it was produced."""
+    """A record as a producer wrote it, with its offset."""
 
     offset: int
     key: bytes
@@ -36,7 +39,7 @@ class Written(NamedTuple):
 
 
 class World:
-    """A log, its producers, and what a log that is never compacted would hold."""
+    """A log, its producers, and a model of the records that the log would contain without compaction."""
 
     def __init__(self) -> None:
         self.log = MemoryLog(LogConfig(segment_bytes=1 << 20), now_ms=T0)
@@ -99,7 +102,10 @@ class World:
         return min((first for first, _ in self.open.values()), default=self.log.end_offset)
 
     def producers(self) -> dict[int, tuple[int, int]]:
-        """Epoch and last sequence number (-1 without one) of each producer, as a start would read them."""
+        """Return the epoch and last sequence number (-1 without one) of each producer.
+
+        They are read from the log, as when a broker starts.
+        """
         producers = Producers(10**12)
         assert read_producers(self.log, producers, 0, 0) is not None
         return {
@@ -134,7 +140,7 @@ class World:
         return bytes(self.log.read(start, 1 << 30, up_to_offset=self.stable_offset).to_bytes())
 
     def seen(self, start: int = 0) -> list[Written]:
-        """What a consumer hands out that reads committed records from `start` on."""
+        """Return the records that a read_committed consumer returns from `start` on."""
         listed = [(one.producer_id, one.first_offset) for one in self.aborted if one.marker_offset >= start]
         if start >= self.stable_offset:
             return []
@@ -302,7 +308,10 @@ def test_a_committed_tombstone_removes_and_goes() -> None:
 
 
 def test_the_passes_of_kafka() -> None:
-    """Aborted data go; the marker is stamped; it is emptied; and goes when its producer is forgotten."""
+    """Successive compactions first remove the aborted records, then set the marker's delete horizon.
+
+    Later ones empty the marker's batch, and remove it once its producer has expired.
+    """
     world = World()
     world.put([(b"a", b"1")], 7)
     world.end(7, ABORT, True)
@@ -330,7 +339,10 @@ def test_the_passes_of_kafka() -> None:
 
 
 def test_a_marker_that_was_emptied_stands_in_no_readers_way() -> None:
-    """As Kafka 4.3 leaves one of a producer that it still knows, beside transactions that are listed."""
+    """Kafka 4.3 leaves an empty marker batch for a producer that has not expired.
+
+    Reading past it also works among other aborted transactions.
+    """
     world = World()
     for _ in range(3):
         world.put([(b"a", b"1")], 7)

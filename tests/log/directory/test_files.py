@@ -1,4 +1,4 @@
-"""Checkpoints, leader epochs, `meta.properties` and `partition.metadata`, byte by byte."""
+"""Tests of the bytes of checkpoint files, leader epoch files, `meta.properties` and `partition.metadata`."""
 
 from __future__ import annotations
 

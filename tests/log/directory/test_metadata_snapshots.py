@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: written and read back, whole or passed over."""
+"""Tests of metadata log snapshots: they are written and read completely; damaged ones are ignored."""
 
 from __future__ import annotations
 

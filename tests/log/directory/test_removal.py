@@ -1,4 +1,4 @@
-"""Directories of deleted partitions: few are removed at once, the rest in a thread."""
+"""Tests of removing the directories of deleted partitions: a few at once, the others in a thread."""
 
 from __future__ import annotations
 

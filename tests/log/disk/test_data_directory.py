@@ -1,4 +1,4 @@
-"""A data directory as a whole: whose it is, what it holds, how it was left."""
+"""Tests of a data directory: which broker owns it, which logs it has, and if its last shutdown was clean."""
 
 from __future__ import annotations
 

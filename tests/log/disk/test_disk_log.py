@@ -1,4 +1,4 @@
-"""What only a log on disk can go through: crashes, damage, full disks, other people's files."""
+"""Tests of logs on disk: crashes, damaged files, full disks, and files that others have written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_directory_is_laid_out_as_kafka_lays_it_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [DiskLog.close, DiskLog.abandon])
 def test_a_log_that_is_closed_takes_nothing_more(tmp_path: Path, end: Callable[[DiskLog], None]) -> None:
-    """What is left of a broker must not write where the next one writes."""
+    """A closed log of a stopped broker must not write into files that its successor writes."""
     path = tmp_path / "t-0"
     log = open_log(path)
     fill(log, 3)
@@ -76,7 +76,7 @@ def test_a_log_that_is_closed_takes_nothing_more(tmp_path: Path, end: Callable[[
 
 
 def test_index_entries_say_what_kafkas_dump_tool_checks(tmp_path: Path) -> None:
-    """`kafka-dump-log --deep-iteration` wants the entry's offset to be its batch's last, and so on."""
+    """`kafka-dump-log --deep-iteration` requires, for example, that an entry has its batch's last offset."""
     rng = random.Random(5)
     log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=4000, index_interval_bytes=300))
     offset = 0
@@ -150,7 +150,7 @@ def test_a_full_index_ends_the_segment(tmp_path: Path) -> None:
 
 
 LARGE = b"v" * 2000
-"""A value of which three make a batch that is not read at once."""
+"""A value so large that the log does not read a batch with three of them in one read."""
 
 
 def test_reads_are_regions_of_files(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_what_lies_before_the_recovery_point_is_not_checked(tmp_path: Path) -> N
 @pytest.mark.parametrize("zeros", [1, 43, 4096, 100_000])
 @pytest.mark.parametrize("clean", [False, True])
 def test_zeros_at_the_end_are_cut(tmp_path: Path, zeros: int, clean: bool) -> None:
-    """A preallocated file, or a power failure that kept the size but not the data."""
+    """A preallocated file ends with zeros, as does one whose data a power failure lost."""
     path = tmp_path / "t-0"
     log = open_log(path, LogConfig())
     made = fill(log, 5)
@@ -380,7 +380,7 @@ def test_batches_larger_than_what_recovery_reads_at_a_time(tmp_path: Path) -> No
 
 
 def crash_states(path: Path, rng: random.Random) -> Iterator[None]:
-    """Bring the files of a log that was being written into states that a crash could leave."""
+    """Change a log's files step by step into states that a crash could leave, and yield after each."""
     yield
     file = last_log_file(path)
     os.truncate(file, rng.randrange(file.stat().st_size + 1))
@@ -608,7 +608,7 @@ def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
 
 
 class FullDisk:
-    """A `pwrite` that runs out of space after so many bytes."""
+    """A replacement for `pwrite` that fails with a full disk after a given number of bytes."""
 
     def __init__(self, room: int, number: int) -> None:
         self.room, self.number = room, number

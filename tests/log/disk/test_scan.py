@@ -1,4 +1,4 @@
-"""Topics from a data directory as Arrow, with no broker."""
+"""Tests of reading topics from a data directory to Arrow, without a broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[DataDirectory]:
-    """Topic t with partitions 0 and 1, of 60 and 30 records, still open; topic u, empty; an inner one."""
+    """Create a data directory with a topic of two partitions, an empty topic, and an internal topic.
+
+    Partition 0 of topic t has 60 records, partition 1 has 30. The directory's logs stay open.
+    """
     directory = DataDirectory(str(tmp_path))
     for topic, number, batches in (("t", 0, 20), ("t", 1, 10), ("u", 0, 0), ("__consumer_offsets", 7, 2)):
         log = directory.create_log(TopicPartition(topic, number), None, SMALL, now_ms=T0)
@@ -302,7 +305,11 @@ def marker(kind: int, at: int, producer: int) -> bytes:
 
 @pytest.fixture
 def transactions(tmp_path: Path) -> Path:
-    """Committed: 0-1, 9-10, 13. Aborted: 2-3, 4-5, 14-15. Plain: 6, 17. Open from 18. Markers else."""
+    """Create a log with transactional and plain records, and return its path.
+
+    Offsets 0-1, 9-10 and 13 are committed; 2-3, 4-5 and 14-15 are aborted; 6 and 17 are plain. An open
+    transaction begins at 18. The others are markers.
+    """
     log = DiskLog(str(tmp_path / "t-0"), LogConfig(segment_bytes=300), now_ms=T0)
     steps = [
         (transactional(0, 7), 1),
@@ -397,7 +404,7 @@ def test_segments_that_vanish_while_they_are_opened(tmp_path: Path, monkeypatch:
 
 
 def test_kafka_directory_with_everything_in_it(tmp_path: Path) -> None:
-    """Names and stray files as a broker of 4.x leaves them; indexes preallocated as after a crash."""
+    """The directory has the stray files of a Kafka 4 broker, and preallocated indexes as after a crash."""
     log = DiskLog(str(tmp_path / "t-0"), SMALL, now_ms=T0)
     fill(log, 20)
     log.close()

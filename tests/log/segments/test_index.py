@@ -1,4 +1,4 @@
-"""The index files byte by byte, as Kafka lays them out, and what is made of damaged ones."""
+"""Tests of index files: their bytes are in Kafka's format, and damaged ones are detected."""
 
 from __future__ import annotations
 

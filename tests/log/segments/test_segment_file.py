@@ -1,4 +1,4 @@
-"""The file of a segment: who holds it open, and what a write that fails leaves behind."""
+"""Tests of a segment's file: when it is open, and its contents after a failed write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small reads of a segment: bytes at once, and a limit that the first batch reaches alone."""
+"""Tests of small reads of a segment, among them one whose limit the first batch alone reaches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 40
 
 @pytest.fixture
 def segment(tmp_path: Path) -> FileSegment:
-    """Forty batches of two records and about 1 KiB each."""
+    """Return a segment of forty batches, each with two records and about 1 KiB."""
     made = FileSegment.create(str(tmp_path), 0, LogConfig(), 0)
     for number in range(COUNT):
         made.append(batch(number), len(batch(number)), 2 * number + 1, 1_000, 1_000)

@@ -1,11 +1,12 @@
-"""Both ends of connections against each other, over a network with one seeded clock and no sockets.
+"""A simulation of clients and brokers that exchange messages over an unreliable network without sockets.
 
-Bytes are split, delayed and put together; connections are cut; clients send requests beyond the broker's
-limit, and brokers answers beyond the client's, answers to other requests, answers to none, or have no memory
-to lend. All brokers' ends read into one scratch buffer, overwritten whenever none of them may use it.
+One seed determines all random events and the clock. Bytes are split, delayed and joined, and connections are
+cut. Clients send requests that exceed the broker's size limit. Brokers send responses that are too large or
+belong to another request or to none, and sometimes have no memory for a request. All broker connections read
+into one scratch buffer, which is overwritten whenever none of them may use it.
 
-`World(seed).run()` raises AssertionError, with the seed, where a request or answer is changed, lost, doubled
-or out of order, where an end holds more memory than its limits allow, and where an error is not the one due.
+`World(seed).run()` raises AssertionError with the seed if a message is changed, lost, duplicated or
+reordered, if a connection holds more memory than its limits, or if an error is not the expected one.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ LINKS = 3
 IN_FLIGHT_MAX = 6
 CHAOS_S = 60.0
 NO_ANSWER = "no answer"
-"""Group ids that begin with it are requests without an answer."""
+"""The prefix of group ids that mark requests to which the broker sends no response."""
 
 REQUEST_SIZES = (0, 1, 30, 500, 5_000, SCRATCH_BYTES - 60, SCRATCH_BYTES, 70_000, 140_000)
 ANSWER_SIZES = (0, 1, 30, 2_000, 16_300, 17_000, 70_000, 190_000)
 FETCH, HEARTBEAT = 12, 4
-"""Versions of the two requests. Both ends write long strings and records in them."""
+"""The versions of the two simulated requests, which carry long strings and records."""
 
 
 def records_of(token: int, size: int) -> bytes:
-    """What the broker answers a Fetch with: different for each token."""
+    """Return the records with which the broker answers a Fetch; each token gives different bytes."""
     return (token.to_bytes(4, "big") * (size // 4 + 1))[:size]
 
 
 class Pool:
-    """Memory that the broker's ends borrow. What comes back is overwritten."""
+    """The memory that broker connections borrow for large requests. Returned memory is overwritten."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -74,7 +75,7 @@ class Pool:
 
 
 class Direction:
-    """Bytes on the way to one end, in order: what was written, in pieces that arrive one after the other."""
+    """The bytes under way to one end of a connection, as a queue of pieces that arrive in order."""
 
     def __init__(self, link: Link, arrive: Callable[[bytes], bytes]) -> None:
         self.link = link
@@ -98,7 +99,7 @@ class Direction:
             world.after(world.dice("delays").choice((0.0, 0.0, 0.001, 0.05, 0.5)), self.deliver)
 
     def deliver(self) -> None:
-        """Hand over the next piece, or several together. What the end has no room for stays."""
+        """Deliver the next piece or several joined ones; bytes that the receiver cannot take stay queued."""
         self.is_scheduled = False
         link, world = self.link, self.link.world
         if link.is_cut or not self.pieces:
@@ -113,7 +114,7 @@ class Direction:
 
 
 class Link:
-    """One connection with its two ends: an application that asks, and a broker that answers."""
+    """One simulated connection, with a client that sends requests and a broker that answers them."""
 
     def __init__(self, world: World, number: int) -> None:
         self.world = world
@@ -127,13 +128,13 @@ class Link:
         self.to_client = Direction(self, self.arrives_at_client)
         self.is_cut = False
         self.asked: deque[tuple[Any, int]] = deque()
-        """Requests that the broker's end has not given out yet, and their correlation ids, in order."""
+        """The requests, with correlation ids, that the broker has not processed yet, in order."""
         self.due: deque[tuple[int, Any]] = deque()
-        """Tokens of the requests in flight and the answers that are due, in order."""
+        """The tokens of the requests in flight, each with the expected response, in order."""
         self.open: tuple[Any, int] | None = None
-        """The request that the broker works on."""
+        """The request that the broker is processing, with its correlation id; None without one."""
         self.error_due: type[Exception] | None = None
-        """What the client's end must raise for the last bytes that the broker has sent."""
+        """The exception that the client must raise for the last bytes the broker sent; None for no error."""
         self.oversize_request = False
 
     def take(self, size: int) -> memoryview:
@@ -144,7 +145,7 @@ class Link:
     # --- the application -------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Send a request, if the connection is alive and few are in flight."""
+        """Send a request, if the connection is alive and few requests are in flight."""
         world = self.world
         ends = self.is_cut or self.oversize_request or self.error_due is UnexpectedFrameError
         if ends or self.client.requests_in_flight >= IN_FLIGHT_MAX:
@@ -194,7 +195,7 @@ class Link:
         return data
 
     def client_fails(self, error: DecodeError) -> None:
-        """The client's end has refused what came: rightly, and for good."""
+        """Check that the client's error is the expected one, and that the client stops after the error."""
         assert type(error) is self.error_due, f"{error!r} instead of {self.error_due}"
         self.world.note(type(error).__name__)
         for call in (self.client.next_answer, lambda: self.client.request(FetchRequest(), FETCH, -1)):
@@ -226,7 +227,7 @@ class Link:
         return data
 
     def take_requests(self) -> None:
-        """Take requests as far as they may be taken, and answer at once or later."""
+        """Process requests until the broker must wait; answer each at once or later."""
         world, server = self.world, self.server
         is_paused = world.chance("pauses", 0.1)
         if is_paused:
@@ -247,7 +248,7 @@ class Link:
         self.flush()
 
     def refuse(self, size: int) -> None:
-        """The broker's end has refused the size of a frame."""
+        """Check that the broker was right to refuse a frame by its size, and cut the connection."""
         assert self.oversize_request, "a request within the limit is refused"
         assert size > REQUEST_BYTES_MAX
         assert len(self.asked) == 1, "a request before the one that is too large was not given out"
@@ -276,7 +277,7 @@ class Link:
             self.go_on()
 
     def go_on(self) -> None:
-        """Turn to what has arrived meanwhile, and read on."""
+        """Process requests that have arrived meanwhile, and continue reading."""
         if not self.is_cut:
             self.take_requests()
             if self.to_server.pieces:
@@ -303,7 +304,7 @@ class Link:
         server.respond(data)
 
     def bad_answer(self, good: bytes, correlation_id: int) -> bytes:
-        """Something in the place of an answer that the client's end must refuse."""
+        """Return an invalid response instead of a good one, for which the client must raise an error."""
         kind = self.world.dice("bad answers").choice(("another", "large", "small"))
         self.world.note(f"bad answer: {kind}")
         if kind == "another":
@@ -314,7 +315,7 @@ class Link:
         return size.to_bytes(4, "big") + good[4:]
 
     def send_unasked(self) -> None:
-        """A frame of the broker that no request has asked for."""
+        """Send a frame to the client that answers no request."""
         quiet = not (self.due or self.asked or self.to_client.pieces or self.to_server.pieces)
         if quiet and not self.is_cut and self.error_due is None and self.client.requests_in_flight == 0:
             self.world.note("unasked")
@@ -331,13 +332,13 @@ class Link:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the broker's end was refused memory."""
+        """True if the broker ended the connection because it was refused memory."""
         return self.server._has_ended
 
     # --- the end ---------------------------------------------------------------------------------------
 
     def cut(self) -> None:
-        """The connection is gone, with all that is on the way."""
+        """Cut the connection: all bytes under way are lost."""
         if self.is_cut:
             return
         self.is_cut = True
@@ -353,7 +354,7 @@ class Link:
 
 
 class World:
-    """Everything that happens, in the order that one seed gives it."""
+    """The simulation: its clock, its connections and its random events, all determined by one seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -370,7 +371,10 @@ class World:
         self.links = [Link(self, number) for number in range(LINKS)]
 
     def dice(self, kind: str) -> Random:
-        """The stream of one kind of draws: changes to others leave what a seed gives here as it was."""
+        """Return the random generator for one kind of event.
+
+        Each kind has its own, so that changes to one kind leave the others' numbers unchanged.
+        """
         if kind not in self._streams:
             self._streams[kind] = Random(f"{self.seed} {kind}")
         return self._streams[kind]
@@ -386,11 +390,14 @@ class World:
         heapq.heappush(self._events, (self.now + seconds, next(self._numbers), call))
 
     def reconnect(self, link: Link) -> None:
-        """Begin a connection in the place of one that is gone."""
+        """Replace a connection that was cut with a new one."""
         self.links[link.number] = Link(self, link.number)
 
     def check_memory(self) -> None:
-        """No broker's end holds more than one frame and a backlog, and no loan outlives its frame."""
+        """Check that no broker connection holds more than one frame and a backlog.
+
+        A connection returns borrowed memory as soon as its frame is processed.
+        """
         lent = [link for link in self.links if link.server.holds_buffer]
         assert len(self.pool.loans) == len(lent), "a loan that no end knows of"
         for link in self.links:
@@ -398,7 +405,7 @@ class World:
             assert held <= BACKLOG_BYTES_MAX + SCRATCH_BYTES + REQUEST_BYTES_MAX + 8, f"{held} bytes are held"
 
     def live(self) -> None:
-        """One step of the applications, and of what goes wrong."""
+        """Run one step of the clients, with random faults."""
         link = self.dice("links").choice(self.links)
         link.ask()
         if self.chance("cuts", 0.01):
@@ -410,7 +417,7 @@ class World:
             self.after(self.dice("asks").expovariate(6), self.live)
 
     def run(self) -> None:
-        """Run to the end: chaos, then quiet, by when everything asked must be answered."""
+        """Run the simulation with faults, then without: by its end, all requests must be answered."""
         try:
             self.after(0.0, self.live)
             while self._events:

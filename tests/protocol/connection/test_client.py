@@ -1,4 +1,4 @@
-"""The client's end without I/O: which answer belongs to which request, and what a broker must not send."""
+"""Tests of a client connection without I/O: it matches responses to requests, and refuses invalid frames."""
 
 from __future__ import annotations
 

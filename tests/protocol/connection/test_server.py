@@ -1,4 +1,4 @@
-"""The broker's end without I/O: requests one at a time, answers in order, memory within limits."""
+"""Tests of a broker connection without I/O: single requests, ordered responses, and memory limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRATCH_BYTES = 64 << 10
 
 
 class Pool:
-    """Memory that counts its loans; `refuses` lends nothing."""
+    """A memory pool that counts what is borrowed; with `refuses` it lends nothing."""
 
     def __init__(self) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -46,7 +46,7 @@ def framed(*frames: bytes) -> bytes:
 
 
 def put(connection: ServerConnection, data: bytes) -> bytes:
-    """Receive as much of `data` as the lent buffer takes; return the rest."""
+    """Pass as much of `data` to the connection as its buffer takes; return the remaining bytes."""
     buffer = connection.get_buffer()
     size = min(len(buffer), len(data))
     buffer[:size] = data[:size]
@@ -55,7 +55,10 @@ def put(connection: ServerConnection, data: bytes) -> bytes:
 
 
 def echoed(connection: ServerConnection, data: bytes, *, asks_for_one: bool = False) -> bytes:
-    """Answer every request with itself, at once. `asks_for_one` tries the shortcut before `received`."""
+    """Answer every request with its own bytes, and return the responses.
+
+    With `asks_for_one`, try `only_request`, the fast path, before `received`.
+    """
     sent = b""
     while data:
         buffer = connection.get_buffer()
@@ -97,7 +100,7 @@ def test_byte_by_byte() -> None:
 
 
 def received_as_one(connection: ServerConnection, pool: Pool, data: bytes) -> bytes | None:
-    """What the shortcut makes of bytes that lie in the scratch buffer."""
+    """Return the request that the fast path finds in the scratch buffer, or None."""
     pool.scratch[: len(data)] = data
     found = connection.only_request(len(data))
     return None if found is None else bytes(found)
@@ -140,7 +143,7 @@ def test_a_request_behind_others_is_never_taken_before_them() -> None:
 
 @given(st.lists(st.sampled_from((1, 50, 3000, 30_000)), min_size=1, max_size=12), st.integers(0, 1 << 30))
 def test_answers_keep_the_order_of_requests_however_late_they_are(sizes: list[int], seed: int) -> None:
-    """Another connection reads into the same scratch buffer between any two steps."""
+    """Another connection overwrites the shared scratch buffer between any two steps."""
     chance = Random(seed)
     frames = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
     stream = framed(*frames)

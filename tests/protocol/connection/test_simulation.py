@@ -1,4 +1,4 @@
-"""Both ends of connections keep order, correlation and limits, whatever a network does to the bytes."""
+"""Tests with the simulated network: connections keep order, correlation ids and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def worlds() -> list[World]:
 
 
 def test_order_limits_and_correlation_hold(worlds: list[World]) -> None:
-    """`World.run` raises where they do not; here is what has happened meanwhile."""
+    """`World.run` checks these properties; the test checks that every kind of fault has occurred."""
     seen: Counter[str] = sum((world.seen for world in worlds), Counter())
     assert seen["answer"] > 1000
     assert seen["request"] > seen["answer"], "some have no answer, or their connection was cut"
@@ -45,7 +45,7 @@ def test_a_seed_gives_the_same_again(worlds: list[World]) -> None:
 
 
 def fails() -> bool:
-    """Whether one of a few seeds fails, and says which it is."""
+    """Return True if the simulation fails for one of a few seeds, with a message that names the seed."""
     found = [str(error) for error in map(error_of, range(6)) if error is not None]
     return any(re.match(r"seed \d, after \d+", text) for text in found)
 
@@ -59,7 +59,7 @@ def error_of(seed: int) -> AssertionError | None:
 
 
 class TestWhatItFinds:
-    """Mistakes put in on purpose. A simulation that passes with them would not be worth running."""
+    """Tests that the simulation fails for defects that are patched into the connections."""
 
     def test_requests_left_in_the_shared_buffer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def keep_nothing(self: Any) -> None:

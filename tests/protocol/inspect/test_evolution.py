@@ -1,4 +1,4 @@
-"""What may change in a definition and what may not: a table of changes, each judged."""
+"""Tests of the compatibility check for changed message definitions, with a table of changes and verdicts."""
 
 from __future__ import annotations
 

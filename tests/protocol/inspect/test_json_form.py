@@ -1,4 +1,4 @@
-"""Messages as JSON: Kafka's own form, both ways, and a path in every refusal."""
+"""Tests of converting messages to and from Kafka's own JSON form; errors name the path of the field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from protocol.samples import sample
 
 
 def without_unknown_tags(value: object) -> object:
-    """The form has no place for them."""
+    """Remove all unknown tagged fields from a message, because the JSON form cannot hold them."""
     if isinstance(value, list):
         for each in value:
             without_unknown_tags(each)
@@ -58,7 +58,10 @@ def test_every_message_and_version_both_ways(name: str) -> None:
 
 
 def can_be_written(message, version: int) -> bool:
-    """A few structs have fields without default that may not be null."""
+    """Return True if a message can be encoded.
+
+    Some structs have fields without a default that may not be null.
+    """
     try:
         message.encode(version)
     except EncodeError:
@@ -188,7 +191,10 @@ def test_base64_and_ids_are_read_strictly() -> None:
 
 
 def test_a_field_of_another_version_is_refused_by_the_bytes() -> None:
-    """As in Kafka: the form may hold it; the version carries it only if it is ignorable or at its default."""
+    """As in Kafka, JSON may have a field that a version lacks.
+
+    Encoding fails unless the field is ignorable or has its default.
+    """
     assert from_json(FindCoordinatorRequest, {"key": "k", "keyType": 0}, 0).encode(0) == b"\0\1k"
     message = from_json(FindCoordinatorRequest, {"key": "k", "keyType": 1}, 0)
     with pytest.raises(EncodeError, match="KeyType"):

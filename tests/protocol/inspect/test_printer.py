@@ -1,4 +1,4 @@
-"""Definitions for people: the protocol guide's grammar, and rows of a table."""
+"""Tests of printing definitions for people, in the grammar of Kafka's protocol guide and as table rows."""
 
 from __future__ import annotations
 

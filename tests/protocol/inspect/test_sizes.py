@@ -1,4 +1,4 @@
-"""What each encoding would cost: the table agrees with what definitions of KIP-625 really take."""
+"""Tests of the table of message sizes per integer encoding, compared with definitions of KIP-625."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def test_a_packed_message_costs_what_it_says(make, encoding: str) -> None:
 
 
 def test_the_two_laws_of_the_arithmetic() -> None:
-    """Fixed less packed is 3 per int32 and 1 per int16 at best; packed costs one more per field at worst."""
+    """The packed encoding saves at most 3 bytes per int32 and 1 per int16.
+
+    In the worst case it costs one more byte per field.
+    """
     sizes = measure(e1(MetadataResponse), 9)
     wide = sum(field.values for field in sizes.fields if field.type == "int32")
     narrow = sum(field.values for field in sizes.fields if field.type == "int16")

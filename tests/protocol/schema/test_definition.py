@@ -1,4 +1,4 @@
-"""The definition language: what it accepts, and what each broken rule says."""
+"""Tests of the parser for message definitions: what it accepts, and its error for each broken rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ GOOD = {
 
 
 def broken(*changes: tuple[str, object]) -> dict:
-    """GOOD with changes: a path of keys and numbers, dot between them, and what to put there."""
+    """Return a copy of the definition GOOD with changes, each a path and a new value (... deletes).
+
+    A path consists of keys and list indexes with dots between them.
+    """
     source = copy.deepcopy(GOOD)
     for path, value in changes:
         *parents, last = (int(each) if each.isdigit() else each for each in path.split("."))
@@ -230,7 +233,7 @@ def test_versions_as_sets():
 
 
 def test_a_tag_in_quotation_marks() -> None:
-    """One of Kafka's own definitions has it."""
+    """The parser accepts a tag as a string, which one of Kafka's own definitions has."""
     field = {"name": "A", "type": "int32", "versions": "0+", "tag": "0", "taggedVersions": "0+"}
     source = {"name": "M", "type": "data", "validVersions": "0", "flexibleVersions": "0+", "fields": [field]}
     assert parse_definition(source, "M").root.fields[0].tag == 0

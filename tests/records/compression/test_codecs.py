@@ -1,4 +1,4 @@
-"""Every framing seen on the wire, and none that bites."""
+"""Tests of all compression formats that Kafka clients send, and of damaged or hostile data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ XERIAL_HEADER = bytes.fromhex("82534e41505059 00 00000001 00000001")
 
 
 def sample(size: int, seed: int = 7) -> bytes:
-    """Half repetitive, half noise."""
+    """Return `size` bytes, half of them random and half repetitive text."""
     noise = random.Random(seed).randbytes(size // 2)
     return noise + (b"all work and no play " * (size // 20 + 1))[: size - len(noise)]
 

@@ -9,7 +9,7 @@ from penstock.records.format.crc import crc32, crc32c
 
 
 def slow_crc32c(data: bytes) -> int:
-    """Bit by bit, from the definition: reflected polynomial 0x82F63B78."""
+    """Compute the CRC-32C bit by bit, by its definition with the reflected polynomial 0x82F63B78."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -43,7 +43,7 @@ def test_crc32_is_the_one_of_zlib() -> None:
 
 
 def test_the_library_beside_it_agrees() -> None:
-    """The extension module is loaded without its package; a program may import that as well."""
+    """Penstock loads the extension module of crc32c directly; importing the package still works."""
     import crc32c as library
 
     data = bytes(range(256)) * 40

@@ -1,4 +1,4 @@
-"""Varints: the table of short ones says what encoding each number says."""
+"""Tests of varints: the lookup table for short ones agrees with encoding each number."""
 
 from __future__ import annotations
 

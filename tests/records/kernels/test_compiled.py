@@ -1,4 +1,7 @@
-"""Compiled kernels and the Python they are made from: the same sources, the same results, checked bounds."""
+"""Tests that compiled kernels give the results of the Python source they are made from.
+
+They do not read or write outside of their arrays.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,10 @@ def test_an_array_that_a_kernel_writes_to_has_to_be_writable() -> None:
 
 @needs_compiled
 def test_numbers_wrap_and_divide_as_those_of_the_plain_kernels() -> None:
-    """The words and days of the language: negative numbers round down, and shifts keep the sign."""
+    """Negative numbers divide and shift as in Python: division rounds down, shifts keep the sign.
+
+    Dates before 1970 need both.
+    """
     from penstock.cloudevents.columnar.kernels.header_write_kernels import civil
     from penstock.cloudevents.columnar.kernels.timestamp_kernels import days_since_1970
 
@@ -160,7 +166,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]]))
 @needs_compiler
 @pytest.mark.slow
 def test_no_kernel_reaches_beyond_its_arrays(tmp_path: Path) -> None:
-    """The tests of records and events, with kernels that check every index."""
+    """The tests of records and events run again with kernels that check every array index."""
     build = module_at(ROOT / "native" / "hatch_build.py")
     library = tmp_path / build.NAME
     build.compile_kernels(library, "-DCHECK_BOUNDS")

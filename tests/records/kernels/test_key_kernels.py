@@ -1,4 +1,4 @@
-"""The compiled scan of keys finds what the plain one finds, and refuses what that refuses."""
+"""Tests that the compiled search for a key finds and refuses the records that the plain Python one does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Attempts and drivers of a sink at a real broker, without Spark: killed, timed out, taken over."""
+"""Tests of the exactly-once sink with a real broker and without Spark.
+
+Its drivers and task attempts are killed, time out, or are fenced by successors.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def united(written: Sequence[AttemptResult]) -> tuple[Ranges, TopicIds]:
 
 
 class Sink:
-    """One sink, its attempts, and as many drivers as a test wants."""
+    """One exactly-once sink, with the task attempts and the drivers that a test creates."""
 
     def __init__(self, place: SinkPlace, topic: str) -> None:
         self.place = place
@@ -63,7 +66,7 @@ class Sink:
         run(driver.commit(batch, transactions, ranges, topic_ids=topic_ids))
 
     def decide(self, batch: int, *written: AttemptResult) -> None:
-        """What a driver has done that dies between the decision and the commits."""
+        """Run a driver that records its decision to commit a batch and dies before it commits."""
         cluster = KafkaSinkCluster(self.place)
         self.clusters.append(cluster)
         transactions = tuple(each.transaction for each in written if each.transaction is not None)
@@ -77,7 +80,7 @@ class Sink:
         return sorted(int(value) for value in table["value"].to_pylist())
 
     def shows(self, values: list[int]) -> None:
-        """Readers find `values` and no others, once the markers of what is committed are written."""
+        """Wait until consumers of committed records read exactly `values`."""
         deadline = time.monotonic() + 30
         while self.values() != values:
             assert time.monotonic() < deadline, (self.values(), values)

@@ -1,4 +1,4 @@
-"""What is decided from what is stored, and what is done about each answer: no I/O."""
+"""Tests without I/O of the exactly-once sink's decisions, given its stored state and broker responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A sink under crashes between any two steps, timeouts and zombies: every row once, nothing left open."""
+"""Tests of the exactly-once sink in a simulation with crashes at any step, timeouts and zombies.
+
+Each row is written once, and no transaction stays open.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ SEEDS = int(os.environ.get("PENSTOCK_SINK_SEEDS", "150"))
 
 
 async def history(seed: int) -> World:
-    """Runs of one query, each killed somewhere or left behind as a zombie; then one in peace."""
+    """Run a query several times, each run killed or left as a zombie, then once undisturbed.
+
+    Return the `World` that simulated the cluster.
+    """
     world = World(seed)
     scheduler = asyncio.create_task(world.schedule())
     zombies = []
@@ -50,7 +56,7 @@ async def history(seed: int) -> World:
 
 
 async def settled(world: World) -> None:
-    """Let speculative attempts that are still under way come to their end."""
+    """Wait until speculative task attempts that are still running have ended."""
     rest = {each for each in asyncio.all_tasks() if each.get_coro().__name__ == "attempt"}
     await asyncio.gather(*rest, return_exceptions=True)
 
@@ -66,7 +72,10 @@ def test_every_row_counts_once_wherever_drivers_and_executors_end(seed: int) -> 
 
 
 def test_the_simulation_meets_what_it_is_for() -> None:
-    """Transactions that time out after the decision are copied, decided batches rolled forward."""
+    """In these simulations, transactions time out after the decision to commit.
+
+    Some must be written again as copies, and decided batches are completed later.
+    """
     worlds = [asyncio.run(history(seed)) for seed in range(40)]
     assert sum(world.timeouts for world in worlds) > 20
     assert sum(world.copies for world in worlds) > 3

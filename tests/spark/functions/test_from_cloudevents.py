@@ -1,4 +1,4 @@
-"""DataFrames of records and of events: the same answers as one event at a time, and as a batch."""
+"""Tests that DataFrames of CloudEvents give the results of decoding and encoding single events."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def frame_of(spark, records):
 
 
 def rows_of(frame):
-    """The rows in their order; Spark would run the query once more to find the bounds of a sort."""
+    """Return a frame's rows sorted by number; a sort in Spark would run the query twice."""
     return sorted(frame.toArrow().to_pylist(), key=lambda row: row["row"])
 
 
 def check(row, outcome, *, exactly):
-    """A row of the frame against what `from_record` says."""
+    """Compare a row of the frame with the outcome of `from_record`."""
     if not isinstance(outcome, Event):
         kind = "not an event" if isinstance(outcome, NotAnEvent) else "invalid event"
         assert (row["outcome"], row["rule"]) == (kind, outcome.rule), (row, outcome)
@@ -100,7 +100,7 @@ def test_the_reason_is_the_same_where_it_quotes_plain_text(spark):
 
 
 def event_cells(count):
-    """Columns of events, good and bad, of every type that `encode_events` takes."""
+    """Return columns of valid and invalid events, of every type that `encode_events` accepts."""
     rng = random.Random(5)
     names = ["partitionkey", "note", "sampledrate", "deprecated", "dssematerial", "dataref", "expirytime"]
     names += ["deprecationmigration", "id", "A", "data", "zz"]
@@ -194,7 +194,7 @@ def test_a_row_that_is_no_event_fails_the_query(spark):
 
 
 def test_the_key_fills_an_absent_partitionkey(spark, records):
-    """D21, as in `from_record`."""
+    """The expected values come from `from_record`, which follows the project's rule D21."""
     frame = frame_of(spark, records)
     read = from_cloudevents(frame, columns=["outcome", "ce_partitionkey"], partitionkey_from_key=True).select(
         "row", "outcome", "ce_partitionkey"

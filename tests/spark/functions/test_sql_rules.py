@@ -1,4 +1,4 @@
-"""The table of cases for the grammar of attributes, through expressions of Spark SQL."""
+"""Tests of the syntax of CloudEvents attributes with a table of cases, as expressions of Spark SQL."""
 
 from __future__ import annotations
 

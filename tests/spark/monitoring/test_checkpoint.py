@@ -17,7 +17,7 @@ ORDERS = TopicPartition("orders", 0)
 def write_checkpoint(
     directory: Path, *ends: int, done: int | None = None, query_id: str = "id-1", at: float = 1_000.0
 ) -> Path:
-    """A checkpoint as Spark writes it: one source, one partition, a micro-batch for each of `ends`."""
+    """Write a checkpoint as Spark does, with one partition and a micro-batch for each of `ends`."""
     for name in ("offsets", "commits"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "metadata").write_text(json.dumps({"id": query_id}))

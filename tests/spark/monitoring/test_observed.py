@@ -1,4 +1,4 @@
-"""What a query has read stands in Spark's own progress."""
+"""Tests that Spark's own progress reports contain what a query has read."""
 
 from __future__ import annotations
 

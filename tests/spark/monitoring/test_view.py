@@ -47,7 +47,7 @@ def test_a_report_tells_name_rate_and_error(tmp_path: Path) -> None:
 
 
 def test_the_report_of_an_earlier_run_does_not_count(tmp_path: Path) -> None:
-    """The query runs again, in a session without the listener."""
+    """The query runs again in a session without the listener, so its old report is outdated."""
     write_report(tmp_path / "reports", document(isActive=False, error="ValueError: bad"))
     os.utime(tmp_path / "reports" / f"id-1{SUFFIX}", (500, 500))
     checkpoint = write_checkpoint(tmp_path / "checkpoint", 30, at=1_000.0)

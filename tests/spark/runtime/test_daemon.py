@@ -13,7 +13,11 @@ print(gc.get_freeze_count() > 0, worker.__module__ != "__main__")
 
 
 def imported_in(name: str) -> list[str]:
-    """Whether the data source froze objects, and changed how workers end, where `name` runs."""
+    """Import the data source in a process whose main module is called `name`.
+
+    Return two texts, each "True" or "False": whether objects were excluded from garbage collection, and
+    whether Spark's worker function was replaced.
+    """
     ran = subprocess.run(
         [sys.executable, "-c", CODE.format(name=name)], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,7 @@
-"""The fork server, with a module of these tests in place of Spark's and this process in that of the JVM."""
+"""Tests of the fork server for Spark's Python workers.
+
+A test module stands in for Spark's worker, and this process for the JVM.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def server(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A server for clients that are started here, once it listens."""
+    """Start a fork server for this process's clients, and yield it once it listens."""
     with subprocess.Popen(
         [sys.executable, "-m", "a_server", str(os.getpid())], cwd=folder, env=environment
     ) as process:
@@ -204,7 +207,7 @@ def test_what_imports_add_to_the_environment_stays(
 def test_what_a_shell_sets_of_its_own_does_not_matter(
     server: subprocess.Popen[bytes], client: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """Bash, which is /bin/sh on many systems, starts the server, and Spark the client by a script of it."""
+    """Bash sets variables such as `SHLVL`, which may differ between the fork server and its client."""
     out, _ = client(ITS_OWN="0", SHLVL="7", _="/usr/bin/python", OLDPWD="/elsewhere").communicate("")
     assert out.splitlines()[-1] == f"None {server.pid}"
 

@@ -12,7 +12,7 @@ from penstock.spark.runtime.java import VECTOR_MODULE, find_java, major_version
 
 
 def java_home(directory: Path, version: str, *, release: bool = False, modules: str | None = None) -> Path:
-    """A Java home whose program prints its version, and its arguments one a line where it has others."""
+    """Create a Java home with a fake `java` that prints its version, or its other arguments one a line."""
     program = directory / "bin" / "java"
     program.parent.mkdir(parents=True)
     banner = f'openjdk version "{version}" 2025-01-01'

@@ -1,4 +1,4 @@
-"""A batch query says in one line on stderr what it has written: rows by topic, or what has landed."""
+"""Tests of the line on stderr that says what a batch query has written: rows per topic, or landed rows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def read_all(path: Path) -> list[int]:
-    """What two readers see, which must be the same."""
+    """Return the numbers in the Parquet files, which Arrow and DuckDB must read alike."""
     by_arrow = sorted(pyarrow.dataset.dataset(path, format="parquet").to_table()["n"].to_pylist())
     by_duck = duckdb.sql(f"select n from '{path}/*.parquet' order by n").fetchall()
     assert by_arrow == [n for (n,) in by_duck]

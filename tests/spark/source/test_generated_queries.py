@@ -1,4 +1,4 @@
-"""Answers of Spark are those over a full copy: generated queries over generated topics."""
+"""Tests that Spark gives the answers of DuckDB on a full copy, for random queries on random topics."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ names = (f"filtered-{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """A broker that compacts all the time."""
+    """Start a broker that compacts its logs continually, and yield its address."""
     with Broker(log_retention_ms=-1, log_cleaner_backoff_ms=100) as broker:
         yield broker.bootstrap_servers
 
 
 def in_spark(asked: str) -> str:
-    """A query of `query_topics` in Spark's SQL."""
+    """Return a query of `query_topics` in Spark's SQL dialect."""
     asked = re.sub(
         r"make_timestamptz\((\d+)::bigint \* 1000 \+ (\d)\)", r"timestamp_micros(\g<1>000 + \2)", asked
     )
@@ -40,9 +40,10 @@ def in_spark(asked: str) -> str:
 
 
 def comparable(table: pa.Table) -> list[str]:
-    """Rows without their order, in which the two differ about nulls; times as numbers.
+    """Return a table's rows as sorted texts, in which equal rows of Spark and DuckDB are equal.
 
-    A record without headers has null there in Spark, as with the connector, and an empty list elsewhere.
+    Times are numbers. A record without headers has null there in Spark, as with Spark's Kafka connector, and
+    an empty list elsewhere.
     """
 
     def plain(value: Any) -> Any:
@@ -59,7 +60,7 @@ def comparable(table: pa.Table) -> list[str]:
 
 
 def same_answers(spark: Any, servers: str, kind: str, *, seed: int, queries: int) -> None:
-    """Ask one DataFrame of Spark again and again, and DuckDB over a copy."""
+    """Run random queries on one Spark DataFrame and on a copy in DuckDB, and compare the answers."""
     name = next(names)
     with Admin(servers) as admin:
         make_topic(kind, servers, admin, name, seed)
@@ -91,7 +92,10 @@ def test_many_answers_are_those_over_a_full_copy(spark: Any, servers: str, seed:
 
 
 def same_values(spark: Any, servers: str, *, seed: int, queries: int) -> None:
-    """Ask one DataFrame for the fields of values of three versions, and DuckDB over a decoded copy."""
+    """Run random queries on fields of values of three schema versions, and compare the answers.
+
+    They run on one DataFrame, and in DuckDB on a decoded copy.
+    """
     name, dice = next(names), random.Random(seed)
     with Admin(servers) as admin, Registry() as registry:
         admin.create_topic(name, 2)
@@ -123,11 +127,11 @@ def test_many_values_of_several_versions_are_those_of_a_decoded_copy(
 
 
 NOT_DECIDED = re.compile("octet_length|%")
-"""Conditions of `query_topics` that the option where refuses: functions and arithmetic."""
+"""Conditions of `query_topics` that the option `where` refuses: functions and arithmetic."""
 
 
 def for_option(asked: str) -> str:
-    """A condition of `query_topics` as the option where takes it: its times are texts with a zone."""
+    """Return a condition of `query_topics` as the option `where` accepts it: times are texts with a zone."""
 
     def time(found: re.Match[str]) -> str:
         us = int(found[1]) * 1000 + int(found[2])
@@ -139,14 +143,14 @@ def for_option(asked: str) -> str:
 
 
 def decided(dice: random.Random) -> str:
-    """A condition that the option where takes."""
+    """Return a random condition that the option `where` accepts."""
     while NOT_DECIDED.search(made := condition(dice)):
         pass
     return made
 
 
 def same_rows(spark: Any, servers: str, kind: str, *, seed: int, conditions: int) -> None:
-    """Give conditions to the option where, and to `where` of a DataFrame that reads everything."""
+    """Check that a condition as option `where` gives the rows of `DataFrame.where` on the whole topic."""
     name = next(names)
     with Admin(servers) as admin:
         make_topic(kind, servers, admin, name, seed)
@@ -192,7 +196,7 @@ ZONED = (
 
 
 def test_texts_mean_what_they_mean_to_spark(spark: Any, servers: str) -> None:
-    """The same text goes to the option, and to Spark."""
+    """The test gives each text to the option `where` and to Spark's own `where`."""
     name = next(names)
     with Admin(servers) as admin:
         make_topic("plain", servers, admin, name, 77)
@@ -204,7 +208,7 @@ def test_texts_mean_what_they_mean_to_spark(spark: Any, servers: str) -> None:
 
 
 def test_a_session_in_another_zone_is_refused_times_without_one(spark: Any, servers: str) -> None:
-    """Also where the time as read in UTC leaves nothing to read."""
+    """A time without a zone is refused even if no record could match it in UTC."""
     name = next(names)
     with Admin(servers) as admin:
         make_topic("plain", servers, admin, name, 78)
@@ -222,7 +226,10 @@ def test_a_session_in_another_zone_is_refused_times_without_one(spark: Any, serv
 
 
 def test_one_frame_with_the_option_answers_every_question_right(spark: Any, servers: str) -> None:
-    """What went wrong with `pushFilters`: queries of a DataFrame share a plan. The option is part of it."""
+    """Queries of one DataFrame share a plan, which broke with Spark's `pushFilters`.
+
+    The option `where` is part of the plan.
+    """
     name = next(names)
     with Admin(servers) as admin:
         make_topic("plain", servers, admin, name, 2)

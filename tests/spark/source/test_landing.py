@@ -1,4 +1,4 @@
-"""Landing without Spark's JVM: options, what tasks write, what the sink makes of their rows."""
+"""Tests of landing topics from Spark, without the JVM: options, the tasks' files, the sink's commit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def counted(rows: int) -> pa.Table:
 
 
 def land(brokers: str, topic: str, path: Path, **options: object) -> list[pa.RecordBatch]:
-    """Do what Spark does with a batch query, in this process; the rows between source and sink."""
+    """Run source and sink as Spark does for a batch query; return the rows passed between them."""
     given = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "landing": str(path)}
     given |= {name.replace("_", "."): str(value) for name, value in options.items()}
     reader = BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))

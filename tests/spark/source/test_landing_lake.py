@@ -1,4 +1,4 @@
-"""Landing from Spark into tables of the lake, without the JVM: what tasks write, what the driver commits."""
+"""Tests of landing from Spark into lake tables, without the JVM: the tasks' files and the driver's commit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def given_for(there: Place, brokers: str, topic: str, **options: str) -> dict[st
 
 
 def read(given: Mapping[str, str]) -> TaskEntries:
-    """What the tasks of a batch query write and pass on; nothing of it is committed."""
+    """Run the tasks of a batch query without the commit; return what they have written and passed on."""
     writer = pickle.loads(pickle.dumps(LandingBatchWriter(given, FILES_SCHEMA)))
     reader = BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))
     on_executors = pickle.loads(pickle.dumps(reader))

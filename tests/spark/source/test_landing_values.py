@@ -1,4 +1,4 @@
-"""Landing of keys and values with a schema, without a JVM: columns, versions, rows that do not decode."""
+"""Tests of landing keys and values with a schema, without the JVM: columns, schema versions, bad values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def options(brokers: str, registry: Registry, topic: str, path: Path, **more: st
 
 
 def land(given: dict[str, str]) -> None:
-    """Do what Spark does with a batch query, in this process."""
+    """Run source and sink in this process, as Spark does for a batch query."""
     reader = BatchReader(LandingWork(given, FILES_SCHEMA, streaming=False))
     tasks = pickle.loads(pickle.dumps(reader))
     writer = LandingBatchWriter(given, FILES_SCHEMA)

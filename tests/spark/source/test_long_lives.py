@@ -1,6 +1,6 @@
-"""What happens to a query that lives for months, one test each, with the reader that Spark has on drivers.
+"""Tests of what can happen to a query over months, with the reader that Spark runs on the driver.
 
-| What happens | Test |
+| Event | Test |
 |---|---|
 | a leader moves | `test_a_leader_moves` |
 | brokers are gone and come back | `test_brokers_are_gone_and_come_back`, `compat/test_spark_soak.py` |
@@ -54,7 +54,7 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Query:
-    """Runs micro-batches as Spark does: plans on the driver, reads in tasks, and keeps a checkpoint."""
+    """A simulated streaming query: it plans and reads micro-batches as Spark does, with a checkpoint."""
 
     def __init__(self, settings: dict[str, str], **options: str) -> None:
         self.options = {
@@ -67,15 +67,15 @@ class Query:
         self.values: list[int] = []
         self.start: Any = None
         self.logged: Any = None
-        """The end of a micro-batch that is planned, and not through."""
+        """The end offsets of a micro-batch that is planned but not completed; None without one."""
         self.restart()
 
     def restart(self) -> None:
-        """A new driver, with no more than the checkpoint."""
+        """Start a new driver, which has only the checkpoint."""
         self.reader = StreamReader(RowWork(self.options, SCHEMA, streaming=True))
 
     def batch(self, *, dies: bool = False) -> None:
-        """The next micro-batch. One that `dies` has read its rows, and never says that it is through."""
+        """Run the next micro-batch. With `dies`, read its rows without completing it."""
         if self.start is None:
             self.start = self.reader.initialOffset()
         if self.logged is None:
@@ -118,7 +118,7 @@ def broker() -> Iterator[KafkaBroker]:
 
 
 def query_of(broker: KafkaBroker, **options: str) -> Query:
-    """A query that has read the first ten records."""
+    """Return a query that has read the first ten records."""
     query = Query(broker.client_settings(), **options)
     query.read_until(10)
     return query
@@ -176,7 +176,10 @@ def test_a_session_expires() -> None:
 
 
 def test_a_password_is_changed() -> None:
-    """The query stops with the reason, which does not show the password, and goes on with the new one."""
+    """The query stops with an error that does not show the password.
+
+    With the new password it continues.
+    """
     security = Security(
         "SASL_PLAINTEXT", users={"ann": "canary-old", "bob": "canary-new"}, mechanisms=["PLAIN"]
     )
@@ -195,7 +198,7 @@ def test_a_password_is_changed() -> None:
 
 
 def test_a_broker_has_another_certificate() -> None:
-    """Of the same authority: connections that are made anew are trusted as those before."""
+    """A new certificate of the same CA is accepted on new connections."""
     with secured(Security("SSL")) as broker:
         query = query_of(broker)
         fill(broker, range(10, 20))
@@ -210,7 +213,7 @@ def test_a_broker_has_another_certificate() -> None:
 
 
 def test_the_client_has_another_certificate(tmp_path: Path) -> None:
-    """Its file is replaced by one with another key, and connections made from then on show that one."""
+    """The client's key and certificate file is replaced, and new connections use the new certificate."""
     with secured(Security("SSL", client_certificates=True)) as broker:
         first, second = broker.client_settings(), broker.client_settings()
         pem = tmp_path / "client.pem"
@@ -228,7 +231,7 @@ def test_the_client_has_another_certificate(tmp_path: Path) -> None:
 
 
 def test_the_driver_is_killed_within_a_batch(broker: KafkaBroker) -> None:
-    """The micro-batch that was planned has the same records again, and others come after it."""
+    """After the restart, the planned micro-batch contains the same records; later ones are in the next."""
     query = query_of(broker)
     fill(broker, range(10, 20))
     query.batch(dies=True)

@@ -27,7 +27,10 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 def log(first: int, last: int):
-    """Every partition holds `first` to `last` - 1, one record a millisecond, as its offset says."""
+    """Return a stand-in for offset lookups in partitions with offsets `first` to `last` - 1.
+
+    The record at offset n has timestamp n ms.
+    """
 
     def lookup(questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         def answer(question: int) -> int | None:

@@ -24,7 +24,7 @@ A0, A1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Log:
-    """Stands in for the brokers: partitions of topic `t` from `first` to `last`."""
+    """A stand-in for brokers: topic `t` with partitions of offsets `first` to `last`."""
 
     def __init__(self, first: dict[TopicPartition, int], last: dict[TopicPartition, int]) -> None:
         self.first, self.last = first, last
@@ -82,7 +82,7 @@ def test_tasks_of_a_batch_are_the_same_every_time() -> None:
 
 
 class Closing(Log):
-    """Stands in for brokers of a batch query, and answers 12 to any time."""
+    """A stand-in for the brokers of a batch query, which finds offset 12 for every timestamp."""
 
     def lookup(self, questions: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         times = {where: 12 for where, question in questions.items() if question >= 0}
@@ -104,7 +104,10 @@ class Closing(Log):
     ],
 )
 def test_a_condition_says_what_tasks_read(monkeypatch: pytest.MonkeyPatch, where: str, planned: str) -> None:
-    """Where a time without a zone leaves nothing, a task without records is there to check the zone."""
+    """A timestamp without a zone in `where` may exclude all records.
+
+    Then one task without records still checks the session's time zone.
+    """
     monkeypatch.setattr(module, "open_brokers", lambda options: Closing({A0: 0, A1: 0}, {A0: 20, A1: 30}))
     work = RowWork({**OPTIONS, "where": where}, schema_for(False, None), streaming=False)
     reader = pickle.loads(pickle.dumps(BatchReader(work)))

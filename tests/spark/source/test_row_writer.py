@@ -31,7 +31,7 @@ SCHEMA = StructType(
 )
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LOCAL = NOON.astimezone().replace(tzinfo=None)
-"""How a row shows that time."""
+"""The time NOON as a row has it: in the local time zone, without the zone."""
 
 
 def test_rows_become_batches_with_the_types_of_spark() -> None:
@@ -64,7 +64,7 @@ class Counted(WriterCommitMessage):
 
 
 class Inner(DataSourceStreamArrowWriter):
-    """Counts rows, and remembers what it was told."""
+    """A stand-in for a writer that counts rows, and records the arguments of its commits."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []

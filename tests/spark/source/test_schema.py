@@ -31,7 +31,7 @@ HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 
 def fetched(rows: int, value_bytes: int = 10) -> pa.RecordBatch:
-    """What the client hands over, all columns."""
+    """Return a record batch as the client fetches it, with all columns."""
     return pa.record_batch(
         {
             "key": pa.array([b"k%d" % i if i % 3 else None for i in range(rows)], pa.binary()),

@@ -1,4 +1,7 @@
-"""Streams over topics that grow, are cut by retention, or deleted: every record once, or a reason."""
+"""Tests of streams over topics that grow, lose records to retention, or are deleted, in random order.
+
+Every record is read once, or the query stops with a reason.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,15 @@ OPTIONS = {
 
 
 class Cluster:
-    """Stands in for the brokers: for each topic its partitions, each with a first offset and an end.
+    """A stand-in for brokers: topics with partitions, each with a start offset and an end offset.
 
-    Topics have ids where `has_ids`. One that is created anew has another.
+    Topics have ids if `has_ids` is set. A topic that is created again gets another id.
     """
 
     def __init__(self, *, has_ids: bool = False) -> None:
         self.topics: dict[str, list[list[int]]] = {"t0": [[0, 0]]}
         self.lives: dict[str, int] = {}
-        """How often each topic was deleted."""
+        """The number of times that each topic was deleted, by name."""
         self.has_ids = has_ids
         self.gone = False
 
@@ -69,18 +72,21 @@ class Cluster:
 
 
 class Query:
-    """Runs micro-batches as Spark does, and accounts for what they read. Can be restarted."""
+    """A simulated streaming query that records which offsets its micro-batches read.
+
+    It can be restarted.
+    """
 
     def __init__(self, cluster: Cluster, kind: type[StreamPlanner], **options: str) -> None:
         self.cluster, self.kind, self.options = cluster, kind, {**OPTIONS, **options}
         self.read: list[tuple[TopicPartition, int]] = []
         self.read_of: list[tuple[bytes, int, int]] = []
-        """The same by the ids of topics."""
+        """The records that were read, as (topic id, partition, offset)."""
         self.start: Any = None
         self.logged: Any = None
-        """The end of a batch that is in the log of offsets, but not through."""
+        """The end offsets of a micro-batch in Spark's offset log that is not completed; None without one."""
         self.planned: set[bytes] = set()
-        """The ids of the topics that were there when the last batch was planned."""
+        """The ids of the topics that existed when the last micro-batch was planned."""
         self.reader = self.new_reader()
 
     def new_reader(self) -> Any:
@@ -143,7 +149,10 @@ COMES_AND_GOES = [
     *(("topic", 0, 0), ("batch", 0, 0), ("partition", 0, 0), ("die", 0, 0)),
     *(("topic", 0, 0), ("partition", 0, 0), ("batch", 0, 0), ("write", 4, 1), ("delete", 2, 0)),
 ]
-"""A topic comes after a batch was planned, which runs only after a restart, and goes before the next."""
+"""Steps in which a topic is created after a micro-batch was planned, and deleted before the next.
+
+The planned micro-batch runs only after a restart.
+"""
 
 
 def change(cluster: Cluster, what: str, which: int, count: int) -> None:
@@ -252,7 +261,7 @@ def test_a_query_that_must_not_lose_data_reads_everything_or_says_what_is_gone(
 
 
 def of_cluster(cluster: Cluster) -> set[tuple[bytes, int, int]]:
-    """The records that are there: topic id, partition, offset."""
+    """Return all records in the cluster, as (topic id, partition, offset)."""
     return {
         (cluster.id_of(name), i, offset)
         for name, partitions in cluster.topics.items()
@@ -404,7 +413,7 @@ def test_an_older_spark_starts_where_its_first_batch_ends_when_that_is_the_lates
 
 @pytest.mark.parametrize("starting", ["latest", '{"t0": {"0": -1}}'])
 def test_a_query_that_dies_in_its_first_micro_batch_begins_where_it_began(starting: str) -> None:
-    """Spark logs where that micro-batch ends, not where it starts, and asks anew after a restart."""
+    """Spark logs only the end of the first micro-batch; after a restart, it requests the start again."""
     query = Query(Cluster(), StreamReader, startingOffsets=starting)
     log = query.cluster.topics["t0"][0]
     log[1] = 10
@@ -421,7 +430,7 @@ def test_a_query_that_dies_in_its_first_micro_batch_begins_where_it_began(starti
 
 
 def test_a_first_micro_batch_that_another_source_has_planned_is_not_guessed_at() -> None:
-    """The connector of the JVM keeps where it began in a file that a Python source is not told of."""
+    """Spark's Kafka connector stores its start offsets in a file whose path a Python source does not get."""
     options = {"startingOffsets": "latest"}
     query = Query(Cluster(), StreamReader, **options)
     query.cluster.topics["t0"][0][1] = 10

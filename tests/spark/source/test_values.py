@@ -1,4 +1,4 @@
-"""Keys and values by their schemas, as tasks of Spark read and write them, without Spark."""
+"""Tests of encoding and decoding keys and values with schemas in Spark tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 def fetched(values: list[bytes | None], keys: list[bytes | None] | None = None) -> pa.RecordBatch:
-    """What the client hands over, all columns."""
+    """Return a record batch as the client fetches it, with all columns."""
     count = len(values)
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
     return pa.record_batch(
@@ -80,7 +80,10 @@ def fetched(values: list[bytes | None], keys: list[bytes | None] | None = None) 
 def decoded(
     options: dict[str, str], batch: pa.RecordBatch, wanted: StructType | None = None
 ) -> list[dict[str, Any]]:
-    """The rows that a task makes of a batch; it is another process, as far as objects go."""
+    """Return the rows that a task decodes from a batch.
+
+    The decoder is pickled and unpickled, as for another process.
+    """
     schema = wanted or schema_for(False, None, value_columns(value_options(options)))
     projection = projection_of(schema, read_options(options, streaming=False))
     projection = pickle.loads(pickle.dumps(projection))

@@ -1,4 +1,4 @@
-"""The option where: what its text says and refuses, which places it reads, which rows it lets through."""
+"""Tests of the option `where`: its syntax, the partitions and offsets it selects, and the rows it accepts."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ RANGES = [OffsetRange("a", 0, 10, 20), OffsetRange("a", 1, 0, 5), OffsetRange("b
 
 
 def late(answers: Mapping[TopicPartition, int | None]) -> Callable[..., Mapping[TopicPartition, int | None]]:
-    """What brokers answer to a time."""
+    """Return a stand-in for an offset lookup by timestamp that gives prepared answers."""
     return lambda questions: {tp: answers[tp] for tp in questions}
 
 
@@ -225,13 +225,13 @@ def test_times_are_asked_of_brokers() -> None:
 
 
 def test_byte_offsets_are_not_cut() -> None:
-    """A range of Kafka 0.7 ends where a message does."""
+    """A range of Kafka 0.7 byte offsets must end where a message ends, so it is not narrowed."""
     found = narrowed_ranges(RANGES, Wanted(offset_min=12, time_min_ms=5, partition_end=1), None)
     assert found == [RANGES[0], RANGES[2]]
 
 
 def some_condition(dice: random.Random, depth: int = 0) -> str:
-    """A condition that Spark's SQL, DuckDB's and the option understand alike."""
+    """Return a random condition that Spark's SQL, DuckDB's SQL and the option `where` all accept."""
     if depth < 4 and dice.random() < 0.6:
         made = f"({some_condition(dice, depth + 1)} {dice.choice(['and', 'or'])} "
         made += f"{some_condition(dice, depth + 1)})"

@@ -1,4 +1,4 @@
-"""Offsets of groups moved along with a copy: none skips a record, none has one come again."""
+"""Tests of copying consumer group offsets with a topic: no group skips or repeats a record in the copy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def new() -> Iterator[str]:
 
 
 class Source:
-    """A topic with all that makes offsets differ: markers, aborted records, gaps in batches and between."""
+    """A source topic with transaction markers, aborted records, and gaps within and between batches.
+
+    They make the offsets of the copy differ.
+    """
 
     def __init__(self, address: str, dice: random.Random) -> None:
         self.address, self._dice = address, dice
@@ -75,7 +78,7 @@ class Source:
             producer.send("t", self._next(), partition=self._dice.randrange(PARTITIONS)).result()
 
     def _leave_gaps(self) -> None:
-        """What compaction leaves."""
+        """Write batches with offset gaps, as compaction leaves them."""
         dice = self._dice
         with Admin(self.address) as admin:
             admin.alter_config("t", set={KEEP: "true"})
@@ -107,7 +110,7 @@ def end_of(admin: Admin, partition: int, topic: str = "t", when: int = -1) -> in
 
 
 def records(address: str, topic: str = "t") -> list[list[tuple[int, bytes]]]:
-    """What a reader of committed records gets of each partition: offsets and values."""
+    """Return the offsets and values that a read_committed consumer gets from each partition."""
     found: list[list[tuple[int, bytes]]] = [[] for _ in range(PARTITIONS)]
     with Consumer(address, isolation_level="read_committed") as consumer:
         consumer.assign([(topic, number) for number in range(PARTITIONS)])
@@ -131,7 +134,7 @@ def committed(address: str, group: str, topic: str = "t") -> dict[int, tuple[int
 
 
 def unread(found: list[tuple[int, bytes]], offset: int) -> list[bytes]:
-    """What a group reads from an offset on."""
+    """Return the values that a group has yet to read from an offset on."""
     return [value for _, value in found[bisect_left(found, (offset, b"")) :]]
 
 
@@ -142,7 +145,7 @@ def to_end(mirror: TopicMirror) -> None:
 
 
 def check_groups(old: str, new: str, groups: list[str]) -> int:
-    """Every group reads on in the target as in the source; return how many offsets they have."""
+    """Check that every group continues at the same record in the target; return the number of offsets."""
     here, there = records(old), records(new)
     assert [[value for _, value in part] for part in there] == [[value for _, value in part] for part in here]
     compared = 0
@@ -158,11 +161,11 @@ def check_groups(old: str, new: str, groups: list[str]) -> int:
 
 
 class StopError(Exception):
-    """The copy is stopped here, as by a crash."""
+    """An exception that simulates a crash of the copy."""
 
 
 def stop_somewhere(mirror: TopicMirror, dice: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the copy end at its next commit: before it, or with the answer lost."""
+    """Make the copy fail at its next commit, before the commit or after its effect."""
     what = dice.choice(("send_offsets", "commit_transaction"))
     client: Any = mirror._producer
     if not mirror.is_exactly_once:
@@ -183,7 +186,7 @@ def stop_somewhere(mirror: TopicMirror, dice: random.Random, monkeypatch: pytest
 def test_no_group_skips_a_record_or_has_one_again(
     seed: int, keep_offsets: bool, old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Random logs, random commits, copies that end anywhere and are begun anew."""
+    """The logs and commits are random, and the copy is stopped and restarted at random points."""
     dice = random.Random(seed)
     monkeypatch.setattr(offset_map, "CHUNK_RUNS", dice.choice((2, 5, 512)))
     monkeypatch.setattr(topic_mirror, "STEP_BYTES_MAX", dice.choice((100, 1_000)))
@@ -306,7 +309,10 @@ def test_groups_go_back_and_forth_as_in_the_source_and_stay_when_they_are_delete
 
 
 def test_groups_of_copies_are_not_moved(old: str, new: str) -> None:
-    """Positions of other copies mean nothing there, and those of this one would be overwritten."""
+    """Offsets of other copies' groups mean nothing in the target.
+
+    Those of this copy's own group would be overwritten.
+    """
     Source(old, random.Random(1))
     with Producer(old) as producer:
         producer.send("t", b"v", partition=0).result()
@@ -387,7 +393,7 @@ def test_a_target_without_transactions_gets_groups_too(old: str) -> None:
 def test_a_source_of_old_has_its_groups_moved(
     release: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before 0.11 there are no transactions, and all that there is is committed."""
+    """Brokers before 0.11 have no transactions, so all records count as committed."""
     ask_0_9_briefly(release, monkeypatch)
     with Broker(as_version=release, log_retention_ms=-1) as older:
         address = older.bootstrap_servers
@@ -452,7 +458,7 @@ def test_a_target_that_keeps_offsets_begins_where_the_source_does(old: str, new:
 def test_what_retention_has_removed_from_the_target_leaves_the_map(
     old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group that was to read it reads what is left."""
+    """A group whose next record is removed continues with the first remaining one."""
     monkeypatch.setattr(offset_map, "CHUNK_RUNS", 2)
     monkeypatch.setattr(topic_mirror, "STEP_BYTES_MAX", 1)
     Source(old, random.Random(1))
@@ -480,7 +486,7 @@ def test_what_retention_has_removed_from_the_target_leaves_the_map(
 
 
 def test_a_copy_goes_on_behind_what_another_of_its_name_had_under_way(old: str, new: str) -> None:
-    """Of copies that keep offsets neither is fenced: a record is there once all the same."""
+    """Copies that keep offsets do not fence each other, but each record is written once."""
     Source(old, random.Random(1))
     with (
         TopicMirror("t", old, new, keep_offsets=True) as first,
@@ -501,7 +507,7 @@ def test_a_copy_goes_on_behind_what_another_of_its_name_had_under_way(old: str, 
 
 
 def test_nothing_follows_a_batch_that_is_refused(old: str, new: str) -> None:
-    """What lies behind it could be there, and what was refused would never be copied."""
+    """The copy stops at the refused batch, which could never be copied after later ones."""
     Source(old, random.Random(1))
     with Producer(old) as producer:
         for value in (b"small", b"large" * 1_000, b"last"):
@@ -557,7 +563,10 @@ def test_groups_of_a_copy_that_is_killed_at_any_moment(
 
 
 def check_history(old: str, new: str, history: dict[tuple[str, int], list[int]]) -> int:
-    """Where a copy was killed, each group is to read what one of its commits says; return how many were."""
+    """Check that each group continues in a killed copy at one of its committed offsets.
+
+    Return the number of offsets compared.
+    """
     with Admin(new) as admin:
         if "t" not in admin.list_topics():
             return 0

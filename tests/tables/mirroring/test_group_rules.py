@@ -1,4 +1,7 @@
-"""Which groups are moved, and which commits are recognized: against clusters that are dictionaries."""
+"""Tests of which groups' offsets are copied, and which commits the copy recognizes as its own.
+
+Dictionaries stand in for the clusters.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ PLACE = TopicPartition("t", 0)
 
 
 class Groups:
-    """The groups of a cluster, as an admin client has them."""
+    """A stand-in for an admin client, with the committed offsets of a cluster's groups."""
 
     def __init__(self) -> None:
         self.offsets: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
@@ -62,7 +65,7 @@ def target() -> Groups:
 
 
 def moves(source: Groups, target: Groups, notes: MapTopic, *patterns: str) -> GroupMoves:
-    """A copy whose records went to ten times their offsets, and that is at offset 100."""
+    """Return an object that copies group offsets: offset n becomes 10 n, up to n = 100."""
 
     def translate(partition: int, offset: int) -> int | None:
         if offset < 5:
@@ -113,7 +116,10 @@ def test_what_cannot_be_moved_is_said_once_and_does_not_keep_others(
 
 
 def test_a_commit_that_is_refused_is_not_taken_for_our_own_later(source: Groups, target: Groups) -> None:
-    """A member joins between the look and the commit, and commits by chance what the copy was about to."""
+    """A member joins before the copy's commit, which is refused.
+
+    The member then commits the same offset by chance.
+    """
     notes = MapTopic("copy")
     source.commit("g", 10)
     target.refusals["g"] = error_for(ErrorCode.NON_EMPTY_GROUP, "g")
@@ -128,7 +134,7 @@ def test_a_commit_that_is_refused_is_not_taken_for_our_own_later(source: Groups,
 
 
 def test_a_copy_recognizes_what_the_one_before_was_about_to_commit(source: Groups, target: Groups) -> None:
-    """It noted that first; whether the commit was made, nobody knows."""
+    """The earlier copy recorded the offset before it tried to commit, so the commit may or may not exist."""
     notes = MapTopic("copy")
     for offset in (10, 20, 30):
         source.commit("g", offset)

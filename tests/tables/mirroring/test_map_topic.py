@@ -1,4 +1,4 @@
-"""The topic that has the map of a copy: what is read of it, and what others may have written there."""
+"""Tests of the topic that stores a copy's offset map: reading it, and records that others wrote to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where records went: the map against a dictionary of every single record."""
+"""Tests of the map from source to target offsets, compared with a dictionary of every record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SEEDS = range(40)
 
 
 def random_spans(dice: random.Random) -> list[tuple[int, int, int]]:
-    """Records of a source with holes, copied into a target with markers and holes of its own."""
+    """Return random runs of copied records: source offset, target offset, count.
+
+    Source and target have gaps, such as markers.
+    """
     source, target = dice.randrange(50), dice.randrange(5)
     found = []
     for _ in range(dice.randrange(1, 120)):
@@ -31,7 +34,7 @@ def by_record(spans: list[tuple[int, int, int]]) -> dict[int, int]:
 
 
 def check(made: OffsetMap, records: dict[int, int], first: int = 0) -> None:
-    """Every offset, holes and both ends included, translates as a look at every record says."""
+    """Check the map's answer for every offset, including gaps and both ends, against single records."""
     end = max(records, default=0) + 3
     expected: int | None = None
     for offset in range(end, first - 1, -1):
@@ -59,7 +62,10 @@ def test_every_offset_translates_to_the_next_record_that_was_copied(
 def test_what_each_commit_writes_makes_the_map_again_at_any_moment(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks replace those of the same name, as in a compacted topic; a crash may leave more than counts."""
+    """A chunk of the map replaces the one with its name, as in a compacted topic.
+
+    A crash may leave chunks that are newer than the committed offset.
+    """
     dice = random.Random(seed)
     monkeypatch.setattr(offset_map, "CHUNK_RUNS", dice.choice((1, 2, 3, 7)))
     spans = random_spans(dice)

@@ -1,4 +1,4 @@
-"""A copy compared with its source: what is the same, what is gone, and what is not as it was."""
+"""Tests of comparing a copy with its source: equal, missing and different records."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_was_copied_before_there_was_a_map_is_counted(old: str, new: str) -
 
 
 def test_differences_are_named(old: str, new: str) -> None:
-    """A target that keeps offsets can be filled by hand with what a copy would not make."""
+    """The test fills a target that keeps offsets with records that differ from the source's."""
     Source(old, random.Random(1))
     fill(old)
     with Admin(new) as admin:

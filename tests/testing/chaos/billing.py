@@ -1,6 +1,7 @@
-"""A sample application that bills orders: two right ones, at least and exactly once, eleven with a defect.
+"""A sample application that writes a bill for each order: correct variants, and eleven with a defect.
 
-Each defect is one that is found in applications. A worker that raises is started again, as by a supervisor.
+Chaos tests must find each defect; all of them occur in real applications. A worker that raises an error is
+restarted.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ CRASHES_MAX = 30
 
 
 class Billing:
-    """At least once: bills are acknowledged before the offsets of their orders are committed. Right."""
+    """The correct at-least-once application: it commits an order's offset after the bill is acknowledged."""
 
     promises: ClassVar[dict[str, bool]] = {"at_least_once": True, "ordered": True}
     faults: ClassVar[Sequence[str] | None] = None
     settings: ClassVar[dict[str, Any]] = {}
-    """Of the broker."""
+    """The settings of the broker."""
     finds: ClassVar[str] = ""
-    """The finding that names the defect."""
+    """The name of the chaos finding that reports the variant's defect; empty for a correct variant."""
     patience_s: ClassVar[float] = 60.0
-    """After so long without a commit, the application counts as standing still, and the test ends it."""
+    """The time without a commit after which the test ends the application, in seconds."""
 
     def __init__(self, servers: str, history: History) -> None:
         self.servers = servers
@@ -43,7 +44,7 @@ class Billing:
         self._committed = -1
 
     def run(self) -> None:
-        """Work until every order is committed, or nothing moves any more."""
+        """Process orders until all of them are committed, or until no more progress is made."""
         while not self.is_over():
             try:
                 self.work()
@@ -78,7 +79,10 @@ class Billing:
         return Producer(self.servers, **{"linger_ms": 0, **FAST, **settings})
 
     def send(self, producer: Producer, record: Record) -> Any:
-        """One order, one bill. The bills of a partition are in one partition, so that they have an order."""
+        """Write the bill for one order, to the partition with the number of the order's partition.
+
+        So the bills of a partition have an expected order.
+        """
         return producer.send(
             "bills", b"bill for " + (record.value or b""), key=record.key, partition=record.partition
         )
@@ -98,7 +102,7 @@ class Billing:
 
 
 class ExactBilling(Billing):
-    """Exactly once: bills and offsets are one transaction, which is aborted when it fails. Right."""
+    """The correct exactly-once application: bills and offsets are in one transaction, aborted on failure."""
 
     promises: ClassVar[dict[str, bool]] = {"exactly_once": True, "ordered": True}
 
@@ -127,7 +131,7 @@ BEAT: dict[str, Any] = {
 
 
 class BillingByNewerGroup(Billing):
-    """The right one, at least once, in a consumer group of KIP-848."""
+    """The correct at-least-once application with a consumer group of KIP-848."""
 
     settings: ClassVar[dict[str, Any]] = BEAT
 
@@ -138,7 +142,7 @@ class BillingByNewerGroup(Billing):
 
 
 class ExactBillingByNewerGroup(ExactBilling):
-    """The right one, exactly once, in a consumer group of KIP-848."""
+    """The correct exactly-once application with a consumer group of KIP-848."""
 
     settings: ClassVar[dict[str, Any]] = BEAT
 
@@ -158,7 +162,7 @@ class CommitsBeforeTheWork(Billing):
 
 
 class CommitsPositions(Billing):
-    """Commits after each bill, and what it commits is the position: behind all records of the poll."""
+    """A defective variant: after each bill it commits the position, which is after all polled records."""
 
     finds: ClassVar[str] = "OffsetAheadOfWork"
 
@@ -169,7 +173,7 @@ class CommitsPositions(Billing):
 
 
 class NeverTriesAgain(Billing):
-    """Turns retries off, logs what fails, and goes on."""
+    """A defective variant: it turns retries off, logs failed deliveries, and continues."""
 
     finds: ClassVar[str] = "UnheededFailure"
 
@@ -186,7 +190,10 @@ class NeverTriesAgain(Billing):
 
 
 class IgnoresDeliveries(Billing):
-    """Sends and flushes, and looks at no delivery: flush raises nothing for records that were refused."""
+    """A defective variant: it sends, flushes and ignores deliveries.
+
+    Its flush raises no error for refused records.
+    """
 
     finds: ClassVar[str] = "UnheededFailure"
     faults: ClassVar[Sequence[str] | None] = ("refusals", "errors", "lost_answers")
@@ -207,7 +214,10 @@ class TriesAgainWithoutIdempotence(Billing):
 
 
 class LosesAWakeUp(Billing):
-    """Works on partitions that are ready, and makes them ready when they come: those that it did not have."""
+    """A defective variant: it pauses partitions that are assigned to it a second time.
+
+    It forgets to mark such partitions as ready again.
+    """
 
     finds: ClassVar[str] = "UndoneWork"
     patience_s: ClassVar[float] = 1.0
@@ -237,7 +247,7 @@ class LosesAWakeUp(Billing):
 
 
 class SwallowsARebalance(Billing):
-    """Takes every failure of a commit for harmless: the next one will do."""
+    """A defective variant: it ignores every failed commit, and relies on the next one."""
 
     finds: ClassVar[str] = "WorkAfterRebalance"
 
@@ -251,7 +261,7 @@ class SwallowsARebalance(Billing):
 
 
 class WorksInThreads(Billing):
-    """Bills by a pool of threads, and has each thread try again by itself."""
+    """A defective variant: a pool of threads sends bills, and each thread retries on its own."""
 
     finds: ClassVar[str] = "ReorderedWork"
 
@@ -281,7 +291,7 @@ class WorksInThreads(Billing):
 
 
 class LeavesOffsetsOut(ExactBilling):
-    """Bills in a transaction, and commits the offsets behind it."""
+    """A defective variant: it writes bills in a transaction, but commits the offsets after it."""
 
     finds: ClassVar[str] = "OffsetsOutsideTransaction"
 
@@ -293,7 +303,10 @@ class LeavesOffsetsOut(ExactBilling):
 
 
 class NeverAborts(ExactBilling):
-    """Takes another producer, of another name, when a transaction fails, and leaves the transaction open."""
+    """A defective variant: after a failed transaction it leaves it open and creates another producer.
+
+    The new producer has another transactional id.
+    """
 
     finds: ClassVar[str] = "UnendedTransaction"
     left: ClassVar[list[Producer]] = []
@@ -323,7 +336,7 @@ class NeverAborts(ExactBilling):
 
 
 class ReadsWhatIsAborted(ExactBilling):
-    """Reads the bills back for a report, without asking for committed ones."""
+    """A defective variant: it reads the bills for a report with isolation level read_uncommitted."""
 
     finds: ClassVar[str] = "AbortedRead"
 
@@ -361,7 +374,7 @@ DEFECTS: tuple[type[Billing], ...] = (
 
 
 def fill(served: KafkaBroker | KafkaCluster) -> None:
-    """Create the topics, and put the orders into theirs."""
+    """Create the topics, and write the orders to theirs."""
     for topic in ("orders", "bills"):
         served.create_topic(topic, PARTITIONS)
     with Producer(served.bootstrap_servers) as producer:
@@ -371,7 +384,7 @@ def fill(served: KafkaBroker | KafkaCluster) -> None:
 
 
 def bills_orders(application: type[Billing]) -> Callable[[KafkaBroker, History, ChaosRun], None]:
-    """Return the test of one application."""
+    """Return a chaos test that runs one application with one broker."""
 
     def test(kafka_broker: KafkaBroker, kafka_history: History, kafka_chaos: ChaosRun) -> None:
         with kafka_chaos.paused():
@@ -385,7 +398,10 @@ def bills_orders(application: type[Billing]) -> Callable[[KafkaBroker, History, 
 def bills_orders_in_a_cluster(
     application: type[Billing],
 ) -> Callable[[KafkaCluster, History, ChaosRun], None]:
-    """Return the test of one application with three brokers, whose leaders and coordinators really move."""
+    """Return a chaos test that runs one application with three brokers.
+
+    Its partition leaders and coordinators really move.
+    """
 
     def test(kafka_cluster: KafkaCluster, kafka_history: History, kafka_chaos: ChaosRun) -> None:
         with kafka_chaos.paused():

@@ -1,4 +1,7 @@
-"""Chaos finds each defect of a sample application within 200 runs, and names it; right ones pass all."""
+"""Tests that chaos finds and names each defect of the sample application within 200 runs.
+
+Correct variants pass all runs.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,16 @@ from testing.chaos.billing import (
 )
 
 RIGHT_RUNS = 30
-"""With three seeds, the last of the defects was found in run 28."""
+"""The number of chaos runs for each correct variant.
+
+It is enough to find defects: with three seeds, the last of them was found in run 28.
+"""
 SOAKED_RUNS = 10_000
 SOAKED_PATIENCE_S = 600.0
-"""A soak runs for hours behind everything else on its machine, and may get nothing for a minute."""
+"""The time limit without a commit in soak tests, in seconds.
+
+They run at low priority, and may get no CPU for a minute.
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,7 @@
-"""The checker by itself: for each kind of finding the smallest history that has it, and one that has not."""
+"""Tests of the checker of chaos histories, with a minimal history for each kind of finding.
+
+A second history lacks the finding.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 0)
 def log(
     tp: TopicPartition, keys: Sequence[str], *, state: State = "committed", settled_at: int = -1
 ) -> FinalLog:
-    """A log with one record for each key, at offsets 0, 1, 2 ...; a dot leaves an offset out."""
+    """Return a log with one record for each key, at offsets 0, 1, 2 ...; "." leaves its offset empty."""
     records = [
         LogRecord(*tp, offset, key.encode(), b"v", state=state, settled_at=settled_at)
         for offset, key in enumerate(keys)

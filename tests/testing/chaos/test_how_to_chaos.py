@@ -1,4 +1,4 @@
-"""The pages about chaos: the test module reports what the page shows, and the tables name what there is."""
+"""Tests of the documentation about chaos: its example gives the shown report, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFERENCE = (DOCS / "reference" / "chaos.md").read_text("utf-8")
 
 
 def table(heading: str) -> list[list[str]]:
-    """The rows below a heading, without the head."""
+    """Return the rows of the table below a heading, without its header."""
     text = REFERENCE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row] for row in rows[1:]]

@@ -1,4 +1,4 @@
-"""Plans: pure functions of a seed, their texts, and the search for the shortest list of faults."""
+"""Tests of chaos plans: their dependence on a seed, their text, and the search for the fewest faults."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ FOUR = tuple(PlannedFault("lost_answers", "Produce", number) for number in range
 
 
 def carried_out(fails: set[frozenset[int]], happened: tuple[int, ...] = (1, 2, 3, 4)) -> Failure | None:
-    """Search the one plan of four faults; a run fails where all faults of one of the sets happen."""
+    """Search for the fewest faults of a plan of four; return the failure found.
+
+    A run fails if it has all faults of one of the sets in `fails`.
+    """
     asked.clear()
 
     def carry_out(plan: Plan) -> RunResult:

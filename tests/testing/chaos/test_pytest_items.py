@@ -1,4 +1,4 @@
-"""The marker in a suite elsewhere: fresh fixtures for each run, one report, and the replay."""
+"""Tests of the chaos marker in another test suite: new fixtures for each run, one report, and the replay."""
 
 from __future__ import annotations
 

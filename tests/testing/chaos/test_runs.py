@@ -1,4 +1,4 @@
-"""Runs: each kind of fault happens at its moment, failures are named, shortened and replayed."""
+"""Tests of chaos runs: faults happen at their planned times, failures are named, shortened and replayed."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_faults_are_paused(broker: KafkaBroker) -> None:
 
 
 def sends_twice(kafka_broker: KafkaBroker, kafka_topic: str, kafka_history: History) -> None:
-    """Tries again by a producer that is not idempotent."""
+    """Write records with a producer that retries without idempotence, so that duplicates occur."""
     assert kafka_history.events == []
     with Producer(kafka_broker.bootstrap_servers, enable_idempotence=False, **FAST) as producer:  # type: ignore[arg-type]
         for number in range(4):
@@ -281,7 +281,10 @@ def test_what_the_test_raises_is_the_cause() -> None:
 
 @pytest.fixture(scope="module")
 def runs() -> Iterator[list[tuple[int, int]]]:
-    """The number and the broker's port of each run of a test, which has five."""
+    """Yield a list to which a test adds the number and the broker's port of each run.
+
+    Raise AssertionError unless it has five runs.
+    """
     seen: list[tuple[int, int]] = []
     yield seen
     assert [number for number, _ in seen] == [0, 1, 2, 3, 4]

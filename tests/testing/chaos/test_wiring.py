@@ -1,4 +1,4 @@
-"""What is recorded of clients and brokers: rows, transactions, offsets that come into effect, logs."""
+"""Tests of what a chaos history records: rows, transactions, committed offsets, and the brokers' logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application of these tests: it writes ten orders and reads them in a group."""
+"""The application that tests record and replay: it writes ten orders and reads them in a group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_orders(servers: str, count: int = COUNT) -> list[bytes | None]:
 
 @cache
 def capture() -> bytes:
-    """What the application and a broker said to each other."""
+    """Run the application with a broker, and return the capture of their traffic."""
     with tapped() as (tap, servers):
         write_orders(servers)
         assert len(read_orders(servers)) == COUNT

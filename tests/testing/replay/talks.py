@@ -1,4 +1,4 @@
-"""Captures with times, of what clients and a broker say to each other: made by standing between them."""
+"""A proxy that records the traffic between clients and a broker as a capture with timestamps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENT, BROKER_PLACE = ("10.0.0.1", 39_999), ("10.0.0.2", 9092)
 
 
 class Tap:
-    """Passes bytes on between clients and a broker, and keeps each piece as a packet with its time."""
+    """A proxy between clients and a broker that records each piece of data as a packet with its time."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -70,7 +70,7 @@ class Tap:
 
 
 def captured(*talks: tuple[Message, Message, int], client_id: str = "desk") -> bytes:
-    """A capture of requests with their answers, each at a version."""
+    """Return a capture of the given requests and responses, each encoded at a version."""
     asked, answered = b"", b""
     for number, (request, response, version) in enumerate(talks):
         asked += b"".join(encode_request(request, version, number, client_id))
@@ -82,7 +82,7 @@ def captured(*talks: tuple[Message, Message, int], client_id: str = "desk") -> b
 
 @contextmanager
 def tapped(security: Security | None = None, **settings: object) -> Iterator[tuple[Tap, str]]:
-    """A tap in front of a broker, and the address of the tap."""
+    """Start a broker behind a proxy; yield the proxy and its address."""
     tap = Tap()
     with closing(tap):
         protocol = "PLAINTEXT" if security is None else security.protocol

@@ -1,4 +1,4 @@
-"""The application is played: to a broker that answers alike, and to one that does not."""
+"""Tests of replaying a recorded application to a broker, with equal and with different responses."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_missing_records_are_a_difference() -> None:
 
 
 def test_a_group_of_two_members_is_played() -> None:
-    """Each member waits in JoinGroup for the other one, over connections of their own."""
+    """Each member has its own connections, and its JoinGroup waits for the other member."""
 
     def poll_until_it_has(consumer: Consumer, count: int, stop: threading.Event) -> None:
         while len(consumer.assignment()) != count and not stop.is_set():

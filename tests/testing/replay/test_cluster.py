@@ -1,4 +1,4 @@
-"""The cluster is played: an application gets what was recorded, and what was not is named."""
+"""Tests of replaying a recorded cluster to an application: unrecorded requests are reported by name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recording() -> Recording:
 
 
 def ask(cluster: PlayedCluster, request: Message, version: int) -> Message:
-    """The answer to one request over a connection of its own."""
+    """Send one request over a connection of its own, and return the response."""
     host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(b"".join(encode_request(request, version, 7, "me")))
@@ -60,7 +60,7 @@ def ask(cluster: PlayedCluster, request: Message, version: int) -> Message:
 
 @contextmanager
 def refused(text: str) -> Iterator[PlayedCluster]:
-    """A played cluster whose block has to end with an error that has a text."""
+    """Yield a replayed cluster, and check that the block ends with an error that matches `text`."""
     with pytest.raises(NotRecordedError, match=text), recording().cluster() as cluster:
         yield cluster
 

@@ -1,4 +1,4 @@
-"""Recordings on the command line and in pytest."""
+"""Tests of the commands for recordings of traffic, and of recordings in pytest."""
 
 from __future__ import annotations
 

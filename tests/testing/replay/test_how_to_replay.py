@@ -1,4 +1,4 @@
-"""The page about recordings: its blocks run, in their order, in a directory with a capture."""
+"""Tests that run the code blocks of the page about recordings in order, in a directory with a capture."""
 
 from __future__ import annotations
 

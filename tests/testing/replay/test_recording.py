@@ -1,4 +1,4 @@
-"""Recordings: what a capture becomes, files, and that nothing masked or secret is left in them."""
+"""Tests of recordings made from captures and of their files, which contain no masked or secret data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fetched(records: bytes, topic: str = "orders") -> bytes:
 
 
 def values(recording: Recording, api: str = "Fetch") -> list[bytes | None]:
-    """The values in the answers to Fetch, or in Produce requests."""
+    """Return the record values in a recording's Fetch responses or Produce requests."""
     found: list[bytes | None] = []
     for each in recording.exchanges:
         if each.api != api or each.response is None:
@@ -69,7 +69,7 @@ def values(recording: Recording, api: str = "Fetch") -> list[bytes | None]:
 
 
 def everything(recording: Recording, tmp_path: Path) -> bytes:
-    """All bytes that the file of a recording has."""
+    """Save a recording, and return all decompressed bytes of its file."""
     recording.save(tmp_path / "it.rec")
     data: bytes = gzip.decompress((tmp_path / "it.rec").read_bytes())
     return data

@@ -1,4 +1,4 @@
-"""Who owns what in Kafka 0.7: the examples of the field, and the laws of the even split."""
+"""Tests of assigning partitions in Kafka 0.7 groups: examples from real clients, and an even distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with one partition of a Kafka 0.7 broker leaves its other partitions alone."""
+"""Tests that an error of one partition of a Kafka 0.7 broker leaves its other partitions unaffected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.v07.message_set import HEADER_BYTES, LENGTH_BYTES
 
 FETCH_BYTES = 4096
 INSIDE = LENGTH_BYTES + HEADER_BYTES[1]
-"""Where the payload of the first message begins: no message begins there."""
+"""A byte offset inside the first message, at its payload, where no message begins."""
 
 
 def place(partition: int) -> BrokerTopicPartition:
@@ -41,7 +41,7 @@ def fetching(
     reset_to: str = "smallest",
     fetch_bytes: int = FETCH_BYTES,
 ) -> Iterator[Stream]:
-    """A stream that a fetcher fills from the stored offsets of partitions."""
+    """Yield a stream that a fetcher fills from the given offsets of partitions."""
     stream = Stream("s-0", 100)
 
     def reset(driver: Driver07, at: BrokerTopicPartition, error: PenstockError | None) -> int:
@@ -65,14 +65,14 @@ def fetching(
 
 
 def read(stream: Stream, count: int) -> list[ConsumedMessage]:
-    """So many messages, in the order of partitions and offsets."""
+    """Return `count` messages, sorted by partition and offset."""
     found = [stream.get(20) for _ in range(count)]
     assert None not in found
     return sorted(message for message in found if message is not None)
 
 
 def read_until_error(stream: Stream, count: int) -> tuple[list[ConsumedMessage], list[PenstockError]]:
-    """So many messages and errors in all, in whichever order they come."""
+    """Read `count` messages and errors in total; return the sorted messages and the errors."""
     messages: list[ConsumedMessage] = []
     errors: list[PenstockError] = []
     while len(messages) + len(errors) < count:

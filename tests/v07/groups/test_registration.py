@@ -1,4 +1,4 @@
-"""A Kafka 0.7 broker in ZooKeeper: what its log says when the session ends."""
+"""Tests of a Kafka 0.7 broker's registration in ZooKeeper, and of its log when the session ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.v07.settings import Settings
 
 
 class OfflineClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
-    """Tells of its states without a server: connected when started, lost when stopped, as kazoo does."""
+    """A stand-in for a ZooKeeper client without a server: connected when started, lost when stopped."""
 
     def start(self, timeout: float = 15) -> None:
         self._make_state_change(KazooState.CONNECTED)
@@ -71,7 +71,10 @@ def test_a_session_that_is_lost_is_told_and_made_up_for(
 def test_all_nodes_of_a_registration_have_one_creator(
     clients: list[OfflineClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The seed: what stands at an intermediate node is the id of its creator; the broker has one."""
+    """A ZooKeeper node that Kafka 0.7 creates contains its creator's id.
+
+    All nodes of one broker must have one id.
+    """
     made: list[tuple[str, str]] = []
     ticks = iter(range(10**18, 2 * 10**18, 10**9))
     monkeypatch.setattr("time.time_ns", lambda: next(ticks))

@@ -1,8 +1,8 @@
 """Large responses in memory that are being sent, within the budget `penstock.kept.state.bytes.max`.
 
 Records that are sent directly from files are not counted; records converted for old clients and large
-responses without records are. If another response does not fit, the connection whose client has not read for
-longest is closed.
+responses without records are. If memory is needed, the connection that has been sending for longest to a
+client that does not read is closed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compacted topics in a broker: what is compacted when, and that nobody notices but by what is gone."""
+"""Tests of log compaction in a broker: which topics are compacted when, and which records remain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def contents(topic: Any) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def keep_house(node: Node, clock: ManualClock, ms: int = BACKOFF_MS) -> None:
-    """Let time pass, and everything that is due happen."""
+    """Move the clock, then run the periodic maintenance and wait for the compaction that it starts."""
     clock.advance(ms)
     assert node.maintain(node.clock.now_ms()) == []
     assert node.compactor.wait() == []
@@ -251,7 +251,10 @@ def test_an_error_before_the_thread_begins_harms_one_partition_only(
 def test_times_beyond_64_bits_cost_no_other_key(
     clock_and_store: tuple[ManualClock, LogStore], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A batch whose base timestamp is 2^63 - 1, with deltas on top, among records of everybody else."""
+    """A batch has a base timestamp of 2^63 - 1, and positive deltas that exceed 64 bits.
+
+    Compaction keeps the records with other keys.
+    """
     clock, store = clock_and_store
     node = make_node(store, clock)
     topic = make_topic(node, cleanup_policy="compact", segment_bytes="2000")

@@ -1,4 +1,4 @@
-"""Compaction of a topic with transactions in a whole broker: readers, `.txnindex` files, restarts."""
+"""Tests of compaction of a topic with transactions: what readers get, `.txnindex` files, restarts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def begun(directory: Path) -> tuple[BrokerBench, int]:
 
 
 def write_turns(bench: BrokerBench, producer_id: int, turns: range) -> None:
-    """A transaction each turn; every second one is aborted."""
+    """Write one transaction of one record per turn; the odd turns are aborted."""
     for turn in turns:
         assert bench.write(producer_id, turn, 0, b"%d" % turn, partition=C)[0] == 0
         assert bench.end(producer_id, turn, commit=turn % 2 == 0)[0] == 0
 
 
 def keep_house(bench: BrokerBench) -> None:
-    """Compact once, if there is anything to be compacted."""
+    """Run the periodic maintenance, and wait for the compaction that it starts."""
     node = bench.node
     bench.clock.advance(BACKOFF_MS)
     assert node.maintain(bench.clock.now_ms()) == []
@@ -37,7 +37,7 @@ def keep_house(bench: BrokerBench) -> None:
 
 
 def indexes(directory: Path) -> dict[str, int]:
-    """How many entries each file has."""
+    """Return a dict from each `.txnindex` file to its number of entries."""
     files = (directory / "c-0").glob("*.txnindex")
     return {file.name: file.stat().st_size // 34 for file in files}
 
@@ -84,7 +84,7 @@ def test_an_open_transaction_holds_compaction_up_and_nothing_else(tmp_path: Path
 
 
 def test_an_index_that_names_a_transaction_twice_is_read_once(tmp_path: Path) -> None:
-    """As a crash leaves it: the file of a joint segment is written, those that it replaces are there."""
+    """A crash during compaction left index entries twice: for the merged segment and for the old ones."""
     bench, producer_id = begun(tmp_path)
     write_turns(bench, producer_id, range(20))
     files = sorted((tmp_path / "c-0").glob("*.txnindex"))

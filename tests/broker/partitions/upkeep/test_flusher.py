@@ -1,4 +1,4 @@
-"""Topics that are forced to disk: who waits for it, who does not, and what a failure leads to."""
+"""Tests of topics that are flushed to disk: which requests wait for a flush, and what a failed one causes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 
 
 class Device:
-    """A disk that takes its time: flushes wait until `let_go`, and fail if `is_broken`."""
+    """A slow disk for tests: flushes wait until the event `gate` is set, and fail if `is_broken`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.gate = threading.Event()

@@ -1,4 +1,4 @@
-"""What is missing in a data directory is said at the start, and nothing where nothing is missing."""
+"""Tests that a start reports every missing part of a data directory, and reports nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def start(data: Path) -> Node:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A directory whose broker has stopped in order: `t` with several segments, `old` that has lost some."""
+    """Return the directory of a broker after a clean shutdown.
+
+    Topic `t` has several segments, and the first half of the records of topic `old` was deleted.
+    """
     data = tmp_path / "data"
     node = start(data)
     make_topic(node, "t", segment_bytes="300")
@@ -115,7 +118,10 @@ def test_a_running_broker_says_it(data: Path, caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_topic_that_has_the_name_of_one_deleted_is_not_judged_by_its_checkpoints(data: Path) -> None:
-    """Not even after a crash: its start offset would have removed all its records."""
+    """A topic was deleted, and another one with its name has one record when the broker crashes.
+
+    The old topic's start offset in the checkpoint file would delete that record.
+    """
     node = start(data)
     node.cluster.delete_topics([node.cluster.topic("old")], NOW_MS)
     make_topic(node, "old")
