@@ -110,7 +110,7 @@ def timestamp(dice: random.Random) -> str:
 
 
 def condition(dice: random.Random, depth: int = 0) -> str:
-    """Return a random SQL condition on records, of parts that can limit what is fetched and of others."""
+    """Return a random SQL condition on records; some of its parts limit what is fetched, others cannot."""
     if depth < 3 and dice.random() < 0.5:
         word = dice.choice(["and", "and", "or"])
         made = f"({condition(dice, depth + 1)} {word} {condition(dice, depth + 1)})"

@@ -159,7 +159,7 @@ def test_a_file_size_limit_stands_for_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_start_loads_no_openssl_and_stops_the_collector_until_it_has_ended() -> None:
-    """Importing OpenSSL takes a tenth of the start time.
+    """A broker without TLS does not import OpenSSL, which takes a tenth of the start time.
 
     A broker with TLS imports it when it reads certificates.
     """

@@ -291,7 +291,7 @@ def offsets_of(bench: Bench) -> list[int]:
 
 
 def differential(bench: Bench, is_short: bool) -> dict[str, object]:
-    """Run each test case with both sources.
+    """Run each test case with Penstock's Spark source and with Spark's own Kafka connector.
 
     Returns the connector's number of rows or micro-batches per case, and both results where they differ."""
     outcomes: dict[str, object] = {}

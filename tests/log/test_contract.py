@@ -57,9 +57,9 @@ class Reopened:
 
 
 OF_ONE_RUN = {"rolls_by_time", "answers_old_offset_requests", "flushes_when_told"}
-"""Checks that do not hold after a restart: they depend on the appending clock or on unflushed data.
+"""Checks that do not hold after a restart: they depend on unflushed data or on the time of an append.
 
-After a restart, a file's modification time replaces that clock.
+After a restart, the file's modification time replaces the time of the last append.
 """
 
 CASES = [

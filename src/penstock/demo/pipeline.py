@@ -213,7 +213,7 @@ class Pipeline:
         )
 
     def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
-        """Return a stream of the events in `topics`, which have `rows` records, in a few micro-batches."""
+        """Return a streaming DataFrame that reads the `rows` events of `topics` in a few micro-batches."""
         # What rounding takes from each partition must not add up to one more part.
         part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
         source = self._source(self._spark.readStream, schema, *topics)

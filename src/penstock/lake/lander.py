@@ -367,10 +367,10 @@ class Lander:
         self.due = None
 
     def restart(self) -> None:
-        """Drop rows that are not committed, and continue from the positions of the table.
+        """Drop uncommitted rows, and continue from the topic offsets that the table has committed.
 
         Raises:
-            ConfigError: the positions do not fit the topic.
+            ConfigError: the topic has no such offsets.
             StorageError: the table cannot be read.
         """
         for side in (self._rows, self._dead):

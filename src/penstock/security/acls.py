@@ -148,8 +148,9 @@ DENIED_BITS = {
     for operation in Operation
     if operation >= Operation.ALL
 }
-"""A dict from an operation to the operations that a DENY entry for it covers, as bits: no operation is
-implied."""
+"""A dict from an operation to a bit mask of the operations that a DENY entry for it covers.
+
+Unlike ALLOW, DENY covers no implied operations."""
 
 
 class Acl(NamedTuple):

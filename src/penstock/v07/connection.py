@@ -283,7 +283,7 @@ class Connection07:
         return view
 
     def _notice_hangup(self, connected: socket.socket) -> None:
-        """Raise OSError if the broker has closed the connection, which a PRODUCE without a response hides."""
+        """Raise OSError if the broker has closed the connection: sending a PRODUCE may not fail even then."""
         readable = select.poll()
         readable.register(connected, select.POLLIN)
         if readable.poll(0):

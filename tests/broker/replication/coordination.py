@@ -1,8 +1,7 @@
-"""The simulated cluster with complete nodes, whose coordinators serve groups and transactional producers.
+"""A simulated cluster whose nodes also coordinate groups and transactions for simulated clients.
 
-Nodes are `Node`s with `ClusterCoordinators` and the replication gate, and get requests. A client has a
-connection: a request may be lost, delayed, or carried out without an answer, and is never repeated
-automatically; a client that gives a connection up has no request in flight on it. `python
+Each client has one connection. A request may be lost, delayed, or carried out without an answer; it is never
+repeated automatically. A client gives a connection up only if it has no request in flight on it. `python
 tests/broker/replication/coordination.py SEED` replays a run.
 """
 

@@ -187,7 +187,9 @@ NEW_ENDS = {
     ("CompleteAbort", 0): (48, 0),
     ("CompleteAbort", -1): (48, 0),
 }
-"""The error codes of a commit and of an abort, for each state and distance from the current epoch."""
+"""The expected error codes of EndTxn, for commit and abort.
+
+Keys are the transaction's state, and the request's producer epoch minus the current one."""
 
 
 @for_each(

@@ -165,7 +165,9 @@ def compiled() -> str:
 
 
 def _unpacked_plugins(classpath: str) -> Path:
-    """Return a directory with the plugin sources that Connect's tests compile: they cannot read jars."""
+    """Unpack the plugin sources that Connect's tests compile, and return their directory.
+
+    The tests cannot read the sources from a jar."""
     target = CACHE / f"kafka-own-plugins-{release()}"
     jar = next(each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each))
 

@@ -102,7 +102,7 @@ class ReleaseSettings:
         self.name = found.name
         self.numbers = numbers = found.numbers
         self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
-        """The magic byte of the record batches that brokers of the release store."""
+        """The magic byte with which brokers of this release store record batches."""
         self.unknown = frozenset(
             name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
         )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Postponed:
-    """Records for one partition that a thread validates, since that takes long, with their response entry."""
+    """The records and the response entry of one partition, while a thread validates the records."""
 
     __slots__ = (
         "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",

@@ -71,7 +71,7 @@ class LogStore(Protocol):
         """Yield the topic and number of every stored partition, without the metadata log."""
 
     def directories(self) -> Sequence[str]:
-        """Return the directories of the partitions stored at the start, without the metadata log."""
+        """Return the partition directories found at the broker's start, except that of the metadata log."""
 
     def log_dirs(self) -> Sequence[str]:
         """Return the directories that hold partitions; a store in memory returns one placeholder."""

@@ -35,7 +35,7 @@ class ExplainedConnection:
             self._put(self._conversation.request(frame, self._now_s()), size)
 
     def sent(self, data: memoryview) -> None:
-        """Process bytes that are sent to the client."""
+        """Decode bytes sent to the client, and write a line about each response that they complete."""
         for frame, size in self._responses.cut(data):
             self._put(self._conversation.answer(frame, self._now_s()), size)
 

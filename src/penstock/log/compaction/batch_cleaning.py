@@ -233,7 +233,7 @@ def _rebuilt(
     latest_ms: int,
     more_attributes: int = 0,
 ) -> bytes:
-    """Return a batch of other records that keeps offsets, producer, codec and timestamp type of `header`."""
+    """Return a batch with other records, but the offsets, producer, codec and timestamp type of `header`."""
     attributes = header.attributes | more_attributes
     if not count:
         attributes &= ~DELETE_HORIZON_BIT

@@ -36,11 +36,10 @@ _RUNTIME = {
 
 
 def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str, dict[str, Any]]:
-    """Return the source of ``decode(data, pos=0)``, and the constants that it uses.
+    """Return the source of a message's decoder, ``decode(data, pos=0)``, and the constants that it uses.
 
-    The function's third parameter is internal. Messages are decoded from bytes, which is fastest. A message
-    with records, which must not be copied, needs a second function for all other buffers: with `from_views`,
-    the result is the source of that function.
+    The decoder takes bytes, the fastest input. A message with records, which must not be copied, has a second
+    decoder, for any other buffer: `from_views` selects it. Both have one more parameter, for internal use.
     """
     out = DecodeEmitter(layout.spec.name, from_views)
     title = literal(f"{_title(layout)}: ")

@@ -40,7 +40,7 @@ class ScalarType(ABC):
     """True if a definition may declare fields of the type nullable."""
 
     is_optional = False
-    """True if a message's attributes of the type may be None although null cannot be sent."""
+    """True if a Python attribute of the type may be None, although the wire format has no null for it."""
 
     can_be_element = True
     """True if a definition may have arrays of the type."""

@@ -31,7 +31,7 @@ def leave_quietly(daemon: Any) -> None:
 
 
 def leave_planner_quietly() -> None:
-    """Call `leave_quietly` for the daemon of this process if it is a worker that plans queries."""
+    """Make workers of the daemon end without output, if this process is a Spark worker that plans queries."""
     daemon = _planners_daemon()
     if daemon is not None:
         leave_quietly(daemon)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
-"""The name of the local property of Spark's tasks that has the id of a streaming query's current run (the job
-group). A query's id is in its checkpoint, and equal in all of its runs."""
+"""The name of the local property of Spark's tasks with the id of a streaming query's run (the job group).
+
+Each start of a query has a new run id; the query's own id is in its checkpoint, and does not change."""
 
 
 @dataclass

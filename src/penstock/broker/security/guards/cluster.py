@@ -1,4 +1,4 @@
-"""Guards of APIs about settings, and of cluster APIs whose refusals need more than an error code."""
+"""Checks of rights for APIs about settings and the cluster whose refusals differ in form from others."""
 
 from __future__ import annotations
 
