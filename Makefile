@@ -17,6 +17,8 @@
 #              writes docs/reference/histories.md (ARGS="--minutes 60 --seed 100 --target cluster")
 # make docs    the documentation as a searchable site, in build/site
 # make bench-check  what got slower than in the last commit, by CPU seconds (ARGS="--against main --rounds 15")
+# make speed  the benchmarks that docs/reference/speed.md names, their tables into that page; on a quiet machine
+#              (ARGS="broker.py" for those whose command contains it)
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 # Tests start hundreds of Pythons, and pytest rewrites each test module: without compiled files that are kept,
@@ -35,7 +37,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .DEFAULT_GOAL := help
 .PHONY: help setup docs demo lint test check compat peers soak attack fuzz verdicts histories wheels first-hour \
-	bench bench-check clean
+	bench speed bench-check clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -58,8 +60,11 @@ lint: $(VENV)/.everything
 # tests of logs, and half of their time, went into a disk.
 MEMORY = $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 4000000 ] 2>/dev/null && echo /dev/shm)
 
+# Where no person looks on, the tests that take longest are named at the end.
+SLOWEST := $(if $(CI),--durations 25 --durations-min 10)
+
 test: $(VENV)/.everything
-	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(PYTEST) -n 7 --dist worksteal --ignore tests/compat -m "not compat and not slow and not soak"
+	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(PYTEST) -n 7 --dist worksteal --ignore tests/compat -m "not compat and not slow and not soak" $(SLOWEST)
 
 check: lint test
 
@@ -70,7 +75,7 @@ marked = $(shell grep -rlE 'mark\.($(1))\b' tests --include='test_*.py' | sort)
 # those of .ci/run, where CI is set, are the quick third of all that have passed; all take 40 minutes. Nor does
 # it repeat the tests marked "again", at a second place or release.
 compat: $(VENV)/.everything
-	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "(compat or slow) and not alone and not soak$(if $(CI), and not again)" $(ARGS) \
+	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "(compat or slow) and not alone and not soak$(if $(CI), and not again)" $(SLOWEST) $(ARGS) \
 	    tests/compat $(filter-out tests/compat/%,$(call marked,compat|slow))
 	$(PYTEST) -m "alone and not soak" $(call marked,alone)
 	$(if $(CI),,$(PYTEST) -m soak tests/compat/test_verdicts.py)
@@ -105,6 +110,9 @@ docs: $(VENV)/.everything
 
 bench: $(VENV)/.everything
 	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+speed: $(VENV)/.everything
+	$(BIN)/python tools/write_speed.py $(ARGS)
 
 bench-check: $(VENV)/.everything
 	$(BIN)/python tools/bench_check.py $(ARGS)

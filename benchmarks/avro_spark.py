@@ -1,10 +1,10 @@
-"""Avro with a schema registry as columns in Spark: in this package's source, and by `from_avro` in the JVM.
+"""Decode registry Avro to columns in Spark: with Penstock's data source, and with `from_avro` in the JVM.
 
-Rows of eight fields. The JVM connector is shown at its best (V2 reader, large fetches); the five bytes in
-front of each value are cut off by SQL, and one schema is taken to have written all values, which nothing
-checks. CPU is that of the JVM and all Python workers. A source in Python that hands over eight such columns
-and does nothing else (`empty_source.py`) stands beside them: what it costs, no decoder can save. The
-second table has the same columns as Parquet: landed by the tasks that decode them, and by Spark's writer.
+Rows have eight fields. The JVM connector has its fastest settings (V2 reader, large fetches). SQL cuts off
+the five-byte prefix of each value, and `from_avro` assumes one writer schema without checking it. CPU is that
+of the JVM and all Python workers. A Python source that returns eight such columns without any work
+(`empty_source.py`) is measured for comparison: no decoder can cost less. The second table shows writing the
+same columns as Parquet: by the tasks that decode them, and by Spark's writer.
 
     python benchmarks/avro_spark.py [--quick] [--rounds N]
 """
@@ -102,7 +102,7 @@ def main() -> None:
 def tables(
     spark: Any, brokers: str, given: Mapping[str, str], rows: int, directory: Path, *, with_jvm: bool
 ) -> list[Contestant]:
-    """Return those who write the eight columns as Parquet: landed by the tasks that decode, and by Spark."""
+    """Return contestants that write Parquet: in Penstock's decoding tasks, or with Spark's writer."""
 
     def landed(target: Path) -> None:
         options = {**given, "startingOffsets": "earliest"}
@@ -125,7 +125,7 @@ def tables(
 
 
 def encoded(number: int, count: int = 50_000) -> pa.Table:
-    """Values with the id of their schema in front."""
+    """Return a table of Avro values, each with the prefix that names the id of its schema."""
     from fastavro import parse_schema, schemaless_writer
 
     schema, found = parse_schema(json.loads(SCHEMA)), []

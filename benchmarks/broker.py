@@ -1,12 +1,12 @@
-"""The broker beside Apache Kafka: start-up, memory, one-record requests, latency, bulk, many topics.
+"""Compare the broker with Apache Kafka: start-up, memory, one-record requests, latency, bulk, many topics.
 
 Both brokers run at the same time and get the same load, in turn, from raw sockets, from confluent-kafka
 (librdkafka), and with ``--java`` from Apache Kafka's own perf tools. CPU is the broker process's, user and
-system. Where there is no Java, or with ``--alone``, Penstock is measured alone.
+system. Without Java, or with ``--alone``, only Penstock is measured.
 
-On a virtual machine, pages of memory that were never used cost several times what all the rest costs when
-they are first written, whoever writes them; before every bulk run a file is written and deleted, so that
-there are used ones. Other work on the machine shows in rates, and less in CPU; compare within one run.
+On a virtual machine, the first write to a never-used page of memory costs several times as much as all other
+work. Before every bulk run a file is therefore written and deleted, so that used pages are free. Other load
+on the machine changes rates more than CPU figures; compare figures of one run only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Sides = Sequence[Side]
 
 
 def start_up(rounds: int, beside: bool) -> None:
-    """From the start of the process to the first answered ApiVersions; memory when idle after it."""
+    """Measure the time from the start of the process to the first ApiVersions answer, and the idle memory."""
     rows = []
     contestants: list[tuple[str, Callable[[], object], int]] = [
         ("Penstock, in memory", lambda: penstock_side(on_disk=False), rounds),
@@ -64,7 +64,7 @@ def start_up(rounds: int, beside: bool) -> None:
 
 
 def one_record(sides: Sides, seconds: float, rounds: int) -> None:
-    """Requests for one record of 100 bytes, written or read, from 16 connections."""
+    """Measure requests that write or read one record of 100 bytes, from 16 connections."""
     rows = []
     for side in sides:
         side.create("one", CONNECTIONS)
@@ -100,7 +100,7 @@ def fetch_frame(partition: int) -> bytes:
 
 
 def hammer(side: Side, frame_of: Callable[[int], bytes], depth: int, seconds: float) -> tuple[float, float]:
-    """Keep `depth` requests in flight on every connection; return requests/s and CPU seconds each."""
+    """Keep `depth` requests in flight on every connection; return requests/s and CPU seconds per request."""
     connections: dict[int, tuple[socket.socket, bytes]] = {}
     poller = select.epoll()
     for index in range(CONNECTIONS):
@@ -128,7 +128,7 @@ def hammer(side: Side, frame_of: Callable[[int], bytes], depth: int, seconds: fl
 
 
 def latency(sides: Sides, count: int) -> None:
-    """confluent-kafka, acks=all: until one record is acknowledged, and until a consumer has it."""
+    """Measure confluent-kafka's time until a record is acknowledged (acks=all), and until it is consumed."""
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     rows = []
@@ -168,16 +168,16 @@ def latency(sides: Sides, count: int) -> None:
 
 
 def recycle(size: float) -> None:
-    """Have the kernel hand out so many bytes of memory, and take them back."""
+    """Write and delete a file of `size` bytes, so that the kernel has used pages of memory to hand out."""
     with tempfile.TemporaryFile() as file:
         for _ in range(int(size) >> 20):
             file.write(bytes(1 << 20))
 
 
 def bulk(sides: Sides, total_bytes: float, rounds: int) -> None:
-    """confluent-kafka writes and reads records; the broker's CPU per GB of values.
+    """Measure confluent-kafka writing and reading records, and the broker's CPU per GB of values.
 
-    One round before the others does not count: a JVM compiles meanwhile.
+    A first round does not count, since a JVM compiles its code meanwhile.
     """
     rows = []
     for size in (100, 1_000, 10_000):
@@ -204,7 +204,7 @@ def bulk(sides: Sides, total_bytes: float, rounds: int) -> None:
 def write_bulk(
     side: Side, size: int, count: int, *, topic: str | None = None, more: Mapping[str, object] | None = None
 ) -> tuple[float, float]:
-    """Return records/s and the broker's CPU seconds. `more` are settings that go over ours."""
+    """Return records/s and the broker's CPU seconds for writing. `more` overrides producer settings."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -240,7 +240,9 @@ def read_bulk(
     topic: str | None = None,
     more: Mapping[str, object] | None = None,
 ) -> tuple[float, float]:
-    """Read from offset `first` on; return records/s and the broker's CPU seconds. `more`: as above."""
+    """Return records/s and the broker's CPU seconds for reading from offset `first` on.
+
+    `more` overrides consumer settings."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -267,7 +269,7 @@ def read_bulk(
 
 
 def java_tools(sides: Sides, total_bytes: float) -> None:
-    """Apache Kafka's own perf tools, records of 1 KB; what they say, and the broker's CPU."""
+    """Run Apache Kafka's perf tools with records of 1 KB; print their figures and the broker's CPU."""
     from compat import peers
 
     classpath = peers.maven_classpath(f"kafka-{KAFKA_VERSION}")
@@ -293,7 +295,7 @@ def java_tools(sides: Sides, total_bytes: float) -> None:
 
 
 def many(sides: Sides) -> None:
-    """A thousand topics in one request; a thousand connections that do nothing."""
+    """Measure creating a thousand topics in one request, and the memory of a thousand idle connections."""
     rows = []
     for side in sides:
         before = side.resident_bytes
@@ -320,7 +322,7 @@ def many(sides: Sides) -> None:
 
 
 def has_java() -> bool:
-    """Whether Apache Kafka can be run here."""
+    """Return True if Java and Maven are installed, which running Apache Kafka requires."""
     java = shutil.which("java")
     found = java is not None and shutil.which("mvn") is not None
     return found and not subprocess.run(["java", "-version"], capture_output=True, check=False).returncode

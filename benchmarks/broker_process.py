@@ -1,4 +1,4 @@
-"""A Penstock broker as a process of its own, for benchmarks: both sides talk to the same one."""
+"""A Penstock broker as a separate process, for benchmarks whose contestants all use the same broker."""
 
 from __future__ import annotations
 

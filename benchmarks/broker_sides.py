@@ -1,4 +1,4 @@
-"""The two sides of the broker's benchmarks as processes: Penstock, and Apache Kafka from Maven."""
+"""The two brokers that benchmarks compare, as processes: Penstock, and Apache Kafka from Maven."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-KAFKA_VERSION = "4.3.0"
+KAFKA_VERSION = "4.4.0"
 KAFKA_HEAP_MB = 512
 
 # Raw, so that nothing but the broker is measured: ApiVersions v3 with empty tags and software a/b.
@@ -29,14 +29,14 @@ API_VERSIONS = bytes.fromhex("00000011 0012 0003 00000001 0001 78 00 0261 0262 0
 
 
 class Side:
-    """A broker that answers requests, and what its process has used."""
+    """A running broker that a benchmark measures, with the resource usage of its process."""
 
     def __init__(self, name: str, pid: int, port: int, answered_seconds: float) -> None:
         self.name = name
         self.pid = pid
         self.port = port
         self.answered_seconds = answered_seconds
-        """From the start of the process to the first answered ApiVersions."""
+        """Seconds from the start of the process to the first ApiVersions answer."""
 
     @property
     def bootstrap(self) -> str:
@@ -49,7 +49,9 @@ class Side:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system, all threads; to the nanosecond where the system keeps a clock for others."""
+        """User and system CPU seconds of all threads of the process.
+
+        On Linux the figure is exact to the nanosecond."""
         if sys.platform == "linux":
             return time.clock_gettime(~self.pid << 3 | 2)
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -81,7 +83,7 @@ class Side:
 
 
 def receive(connection: socket.socket) -> bytes:
-    """One frame without its size."""
+    """Receive one frame from a connection; return it without its size."""
     data = connection.recv(1 << 16)
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         more = connection.recv(1 << 20)
@@ -92,14 +94,16 @@ def receive(connection: socket.socket) -> bytes:
 
 
 def ask(connection: socket.socket, request: Message, version: int) -> bytes:
-    """Send one request and return its answer, the header included."""
+    """Send one request; return the bytes of its response, including the header."""
     connection.sendall(b"".join(map(bytes, encode_request(request, version, 1, "bench"))))
     return receive(connection)
 
 
 @contextmanager
 def penstock_side(*options: str, on_disk: bool = True, source: Path | None = None) -> Iterator[Side]:
-    """Run Penstock's broker; `options` are those of its command line, `source` another work tree."""
+    """Run Penstock's broker.
+
+    `options` are command line options; `source` is another work tree to run it from."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
         command = [sys.executable, "-m", "penstock.broker", *(options or ("--port", "0"))]
         if on_disk:
@@ -130,9 +134,9 @@ def penstock_side(*options: str, on_disk: bool = True, source: Path | None = Non
 def kafka_side(
     settings: Mapping[str, object] | None = None, *, plain_port: int | None = None
 ) -> Iterator[Side]:
-    """Run Apache Kafka on a formatted directory, with the stock settings for threads.
+    """Run Apache Kafka on a formatted directory, with the default thread settings.
 
-    Where `settings` name listeners, `plain_port` is that of one without TLS and SASL.
+    If `settings` contain listeners, `plain_port` is the port of a listener without TLS and SASL.
     """
     from compat import peers
 
@@ -159,7 +163,7 @@ def kafka_side(
 
 
 def _answering(name: str, pid: int, port: int, begin: float) -> Side:
-    """Wait for the first answer to ApiVersions."""
+    """Wait until the broker answers ApiVersions for the first time."""
     while True:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(API_VERSIONS)
@@ -173,7 +177,7 @@ def _answering(name: str, pid: int, port: int, begin: float) -> Side:
 async def idle_ms(
     target: Side, beats: Sequence[Callable[[], Awaitable[object]]], interval_s: float, seconds: float
 ) -> float:
-    """Milliseconds of CPU per second that a broker spends on heartbeats, each sent once in an interval."""
+    """Return the broker's CPU ms per second while each heartbeat is sent once per interval."""
 
     async def go_on(beat: Callable[[], Awaitable[object]], delay: float) -> None:
         await asyncio.sleep(delay)

@@ -1,12 +1,12 @@
-"""A topic to Arrow and Arrow to a topic, over a socket, beside confluent-kafka.
+"""Read topics into Arrow and write Arrow to topics over a socket, compared with confluent-kafka.
 
-Both sides talk to one Penstock broker, a process of its own. confluent-kafka is tuned: large queues and
-fetches, no checksums, the consumer's batches turned into a pyarrow.RecordBatch column by column; its
-producer called once per record, which is its only interface, with a large queue.
+Both clients use one Penstock broker in a separate process. confluent-kafka is tuned: large queues and
+fetches, no checksums. The consumer's batches are converted into a pyarrow.RecordBatch column by column. Its
+producer is called once per record, which is its only interface.
 
-Every run of a producer begins with an empty topic, the last one's deleted, so that the log is written to
-pages of memory that the kernel has handed out before: on a virtual machine, fresh ones cost several times
-what all the rest costs, whoever the producer is.
+Every producer run begins with an empty topic, after the former topic was deleted, so that the log uses memory
+pages that were used before. On a virtual machine, never-used pages cost several times as much as all other
+work.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ WORDS = [
 
 
 def table_of(rows: int, value_bytes: int) -> pa.Table:
-    """Values of one size without keys: a number and words, about as compressible as JSON is."""
+    """Return a table of values of one size without keys.
+
+    Values are numbers and words that compress about as well as JSON does."""
     dice = random.Random(rows)
     pool = []
     for _ in range(997):
@@ -73,7 +75,9 @@ def confluent_consumer(bootstrap: str) -> ck.Consumer:
 
 
 def consume_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
-    """One consumer serves all rounds: it takes seconds to close."""
+    """Consume a topic with confluent-kafka.
+
+    One consumer serves all rounds, since closing it takes seconds."""
     consumer.assign([ck.TopicPartition(topic, p, ck.OFFSET_BEGINNING) for p in range(PARTITIONS)])
     seen = 0
     while seen < rows:

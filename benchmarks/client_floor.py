@@ -1,8 +1,8 @@
-"""The least that a client can do with a topic: its bytes through a socket, beside what Arrow costs.
+"""Measure the least work that a client can do with a topic, compared with reading and writing Arrow.
 
-One side fetches or produces tables. The floor sends requests that were made before over one connection, and
-receives the same bytes into memory that was used before; it looks at nothing. Better code could gain what is
-between the two; the floor itself is what the system needs to copy the bytes.
+One contestant fetches or produces Arrow tables. The other, the floor, sends prepared requests over one
+connection, and receives the responses into reused memory without parsing them. Better code can save at
+most the difference; the floor is the system's cost of copying the bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = 1_700_000_000_000
 
 
 class Line:
-    """A connection that receives into one block of memory, used again and again."""
+    """A connection that receives every response into the same block of memory."""
 
     def __init__(self, bootstrap: str) -> None:
         host, port = bootstrap.split(":")
@@ -55,7 +55,7 @@ class Line:
         self._socket.sendall(request)
 
     def receive(self) -> memoryview:
-        """Return one frame, which is overwritten by the next."""
+        """Receive one frame; the next call overwrites its memory."""
         filled, size = 0, 4
         while filled < size:
             count = self._socket.recv_into(self._view[filled:size] if filled >= 4 else self._view[filled:4])
@@ -72,7 +72,7 @@ def frame(request: Message, version: int) -> bytes:
 
 
 def fetches(line: Line, topic: str, rows: int) -> list[bytes]:
-    """The requests that bring all of a topic, found by sending them once."""
+    """Return the Fetch requests that read a whole topic, found by sending them once."""
     made = []
     seen = 0
     for number in range(PARTITIONS):
@@ -102,7 +102,7 @@ def fetches(line: Line, topic: str, rows: int) -> list[bytes]:
 
 
 def produces(table: pa.Table, topic: str) -> list[bytes]:
-    """Requests with a batch of 1 MB each, to one partition after the other."""
+    """Return Produce requests with a batch of 1 MB each, for the partitions in turn."""
     columns = from_arrow(table.combine_chunks().to_batches()[0], timestamp_ms=T)
     numbers = itertools.cycle(range(PARTITIONS))
     return [
@@ -123,7 +123,7 @@ def produces(table: pa.Table, topic: str) -> list[bytes]:
 
 
 def exchange(line: Line, requests: Iterable[bytes], in_flight: int) -> None:
-    """Send requests and receive their answers, some under way at a time."""
+    """Send requests and receive their responses, with up to `in_flight` requests pending."""
     open_requests = 0
     for request in requests:
         if open_requests == in_flight:

@@ -1,10 +1,11 @@
-"""One record at a time: send, poll, iteration and acknowledged sends, beside confluent-kafka and aiokafka.
+"""Compare one-record calls (send, poll, iteration, awaited sends) with confluent-kafka and aiokafka.
 
-All sides talk to one Penstock broker, a process of its own. CPU is the client's, all of its threads.
+All clients use one Penstock broker in a separate process. CPU is that of all threads of the client.
 confluent-kafka is tuned: large queues, batches and fetches, no checksums, `consume` of 10,000 messages; one
-consumer of it serves all rounds, since it takes seconds to close.
+consumer serves all rounds, since closing it takes seconds.
 
-Each run of a producer begins with an empty topic, the last one's deleted; all consumers read one full topic.
+Each producer run begins with an empty topic, after the former topic was deleted. All consumers read the same
+full topic.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def send_confluent(bootstrap: str, topic: str, rows: int) -> None:
 
 
 def send_confluent_with_reports(bootstrap: str, topic: str, rows: int) -> None:
-    """What Penstock returns as a delivery, confluent-kafka gives to a function, for each record."""
+    """Send records with confluent-kafka, with a delivery callback for each record."""
     producer = confluent_producer(bootstrap, "none")
     produce = producer.produce
     count = 0
@@ -94,7 +95,7 @@ def send_blocking(bootstrap: str, topic: str, rows: int) -> None:
 
 
 def send_and_look(bootstrap: str, topic: str, rows: int) -> None:
-    """Keep the delivery of each record, and look at all of them."""
+    """Send records, keep the delivery object of each, and check that all of them are done."""
     with Producer(bootstrap, linger_ms=5) as producer:
         deliveries = [producer.send(topic, VALUE) for _ in range(rows)]
         producer.flush()
@@ -165,7 +166,7 @@ def poll_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
 
 @asynccontextmanager
 async def reading_aiokafka(bootstrap: str, topic: str) -> AsyncIterator[aiokafka.AIOKafkaConsumer]:
-    """A consumer of aiokafka at the beginning of each partition."""
+    """Yield a consumer of aiokafka at the beginning of each partition."""
     consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=8 << 20)
     await consumer.start()
     try:
@@ -178,7 +179,7 @@ async def reading_aiokafka(bootstrap: str, topic: str) -> AsyncIterator[aiokafka
 
 
 def at_beginning(consumer: C, topic: str) -> C:
-    """Return a consumer of Penstock, put at the beginning of each partition."""
+    """Return a Penstock consumer after seeking to the beginning of each partition."""
     consumer.assign([TopicPartition(topic, p) for p in PLACES])
     consumer.seek_to_beginning()
     return consumer

@@ -1,9 +1,8 @@
-"""CloudEvents to and from records: one event at a time, and a table of them, against the official SDK.
+"""Convert CloudEvents to and from records, one by one and in tables, compared with the official SDK.
 
-Both sides read and write the same events in one process, each in the shape it likes best: the SDK
-gets headers as the dictionary it wants, and its results stay the objects it makes; ours ends, for a
-table, with Arrow columns. For a table the SDK is measured twice, with its objects only, and from Arrow
-table to Arrow table as ours is.
+Both libraries convert the same events in one process, each in its fastest form. The SDK gets headers as a
+dict, and its results remain SDK objects. For a table, Penstock's result is Arrow columns. There the SDK is
+measured twice: with its objects only, and from Arrow table to Arrow table.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def batch_of(records: list[tuple[bytes | None, bytes | None, list[tuple[str, byt
 
 
 def sdk_decode(batch: pa.RecordBatch, read: Callable[[KafkaMessage], Any]) -> pa.RecordBatch:
-    """Records to a table of attributes by way of the SDK's objects."""
+    """Convert records to an Arrow table of attributes through the SDK's event objects."""
     found = []
     for row in batch.to_pylist():
         headers = {header["key"]: header["value"] for header in row["headers"]}
@@ -86,7 +85,7 @@ def sdk_decode(batch: pa.RecordBatch, read: Callable[[KafkaMessage], Any]) -> pa
 
 
 def sdk_encode(batch: pa.RecordBatch, write: Callable[[Any], KafkaMessage]) -> pa.RecordBatch:
-    """A table of attributes to records by way of the SDK's objects."""
+    """Convert an Arrow table of attributes to records through the SDK's event objects."""
     messages = []
     for row in batch.select([*SDK_NAMES, "data"]).to_pylist():
         data = row.pop("data")

@@ -1,8 +1,8 @@
-"""CloudEvents as columns in Spark: decoded in this package's source, and by SQL behind the JVM connector.
+"""Decode CloudEvents to columns in Spark: with Penstock's source, and with SQL after the JVM connector.
 
-The JVM connector is shown at its best (V2 reader, large fetches), and does less: it takes attributes out
-of headers or JSON, and checks nothing. Both sides make columns of the same types. CPU is that of the JVM
-and all Python workers; what the JVM spends on planning a query, some 0.3 seconds on either side, is part.
+The JVM connector has its fastest settings (V2 reader, large fetches). SQL does less work: it extracts
+attributes from headers or JSON without validating them. Both produce columns of the same types. CPU is that
+of the JVM and all Python workers, including some 0.3 seconds for planning a query in the JVM.
 
     python benchmarks/cloudevents_spark.py [--quick] [--rounds N]
 """
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def structured_rows(start: int, count: int) -> pa.Table:
-    """The same kind of events in structured mode, with 100 bytes of JSON as their data."""
+    """Return records of events in structured mode, with 100 bytes of JSON as their data."""
     numbers = range(start, start + count)
     text = "x" * 60
     events = pa.table(
@@ -92,7 +92,7 @@ def by_sql(spark: Any, brokers: str, topic: str, columns: Any, options: dict[str
 
 
 def json_columns(frame: Any) -> Any:
-    """The attributes of structured events, as SQL has to do it; `data` as the text that it makes of them."""
+    """Extract the attributes of structured events with SQL; `data` becomes a JSON text."""
     parsed = frame.selectExpr(f"from_json(cast(value as string), '{SCHEMA}, data string') as event")
     return parsed.selectExpr("event.*")
 

@@ -1,10 +1,11 @@
-"""A cluster of three beside one broker: time to start, memory, and acknowledged single produces.
+"""Compare a cluster of three brokers with one broker: start-up time, memory, and acknowledged sends.
 
-The third line has a cluster with a thousand more partitions, without records, on each broker.
+The third line of output is for a cluster with a thousand additional empty partitions on each broker.
 
     python benchmarks/cluster.py
 
-Each is measured in a process of its own. Targets for the cluster: 300 ms and 90 MB.
+Each line is measured in a process of its own. The targets for the cluster are 300 ms to start and 90 MB of
+memory.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 import statistics
 import subprocess
 import sys
+
+from harness import print_table
 
 RUNS = 5
 
@@ -39,7 +42,7 @@ with served:
     if sys.argv[1] not in ("one broker", "three brokers"):
         with Admin(served.bootstrap_servers) as admin:
             admin.create_topic("others", partitions=1000, replication_factor=3)
-        time.sleep(2)  # until followers have seen that there are no records
+        time.sleep(5)  # until followers have seen that there are no records
     latencies = []
     with Producer(served.bootstrap_servers, {"acks": "all", "linger.ms": "0"}) as producer:
         for number in range(500):
@@ -54,7 +57,7 @@ COLUMNS = ("start ms", "start CPU ms", "memory MB", "acked produce p50 ms", "p99
 
 
 def measure(which: str) -> list[float]:
-    """Return the medians of several runs, in the order of `COLUMNS`."""
+    """Return the medians of several runs of one kind of cluster, in the order of `COLUMNS`."""
     runs = []
     for _ in range(RUNS):
         done = subprocess.run([sys.executable, "-c", CODE, which], capture_output=True, text=True, check=True)
@@ -63,10 +66,12 @@ def measure(which: str) -> list[float]:
 
 
 def main() -> None:
-    """Print one line for each."""
-    print(f"{'':16}" + "".join(f"{each:>22}" for each in COLUMNS))
-    for which in ("one broker", "three brokers", MORE):
-        print(f"{which:16}" + "".join(f"{each:22.2f}" for each in measure(which)))
+    """Print a line of figures for one broker and for each kind of cluster."""
+    rows = [
+        (which, *(f"{figure:.2f}" for figure in measure(which)))
+        for which in ("one broker", "three brokers", MORE)
+    ]
+    print_table(f"A cluster in one process, medians of {RUNS} processes", ("", *COLUMNS), rows)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Messages to bytes and back, beside other codecs for Python, in one run.
+"""Encode and decode Kafka messages, compared with other codecs for Python in one run.
 
-Every figure is the best of several rounds, in microseconds of CPU, everybody in turn. Codecs that are
-not installed, or do not know the version, are left out. kio reads with compiled (Rust) code; the others
-are Python, and so is kio's writing.
+Every figure is the best of several rounds, in microseconds of CPU; the codecs run in turn. Codecs that are
+not installed, or lack the message version, are left out. kio decodes with compiled (Rust) code; its encoder
+and all other codecs are Python.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from harness import print_table
 from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import decode_request_header, encode_request, encode_response
 from penstock.protocol.loaded_classes import message_class
@@ -54,12 +55,14 @@ ROUNDS = 7
 
 
 def best(work: Callable[[], Any]) -> float:
-    """CPU microseconds of one call, the best of a few rounds of about 20 ms."""
+    """Return the CPU microseconds of one call: the best of a few rounds of about 20 ms."""
     return best_of([work])[0]
 
 
 def best_of(works: list[Callable[[], Any]]) -> list[float]:
-    """CPU microseconds of one call of each, the best of a few rounds in turn of about 20 ms each."""
+    """Return the CPU microseconds of one call of each function.
+
+    Each figure is the best of a few rounds of about 20 ms, which the functions run in turn."""
     counts = []
     for work in works:
         warm_up(work)
@@ -78,7 +81,7 @@ def best_of(works: list[Callable[[], Any]]) -> list[float]:
 
 
 def warm_up(work: Callable[[], Any]) -> None:
-    """Call it until nobody's code is compiled any more: 100 times, or for a tenth of a second."""
+    """Call a function 100 times, or for 0.1 s of CPU, so that no code is compiled during measurement."""
     until = time.process_time() + 0.1
     for _ in range(100):
         work()
@@ -198,11 +201,10 @@ PEERS = {
 
 
 def compare(title: str, messages: Sequence[Message], versions: tuple[int, ...]) -> None:
-    """Messages in turn in our codec and those of others: microseconds of one, and how many times ours."""
+    """Print the microseconds per message of each codec, and their ratio to Penstock's codec."""
     for version in versions:
         data = [message.encode(version) for message in messages]
         size = sum(map(len, data)) // len(data)
-        print(f"\n{title}, v{version}, {size:,} bytes")
         pairs: dict[str, list[Pair]] = {}
         for name, make in PEERS.items():
             with contextlib.suppress(ImportError):
@@ -211,14 +213,21 @@ def compare(title: str, messages: Sequence[Message], versions: tuple[int, ...]) 
                 pairs[name] = made
         writes = best_of([in_turn([write for write, _ in made]) for made in pairs.values()])
         reads = best_of([in_turn([read for _, read in made]) for made in pairs.values()])
-        for name, write, read in zip(pairs, writes, reads, strict=True):
-            ratios = f"{write / writes[0]:6.1f}× {read / reads[0]:6.1f}×"
-            times = f"write {write / len(data):9.1f}  read {read / len(data):9.1f}"
-            print(f"  {name:20} {times}   {ratios}")
+        rows = [
+            (
+                name,
+                *(f"{each / len(data):,.1f}" for each in (write, read)),
+                f"{write / writes[0]:.1f}",
+                f"{read / reads[0]:.1f}",
+            )
+            for name, write, read in zip(pairs, writes, reads, strict=True)
+        ]
+        head = ("", "write µs", "read µs", "times ours, write", "times ours, read")
+        print_table(f"{title}, v{version}, {size:,} bytes", head, rows)
 
 
 def in_turn(works: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
-    """One call that does all of them."""
+    """Return a function that calls all of the given functions."""
     if len(works) == 1:
         return works[0]
 
@@ -230,7 +239,7 @@ def in_turn(works: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
 
 
 def mixed_metadata(random: Random) -> MetadataResponse:
-    """Twenty topics of 1 to 12 partitions; some partitions have lost a replica."""
+    """Return a response with 20 topics of 1 to 12 partitions, some of which lack an in-sync replica."""
     response = metadata(20, 12)
     for topic in response.topics:
         topic.name = "t" * random.randrange(3, 40)
@@ -259,7 +268,7 @@ def compare_all() -> None:
 
 
 def hot_path() -> None:
-    print("\nOne record, one partition")
+    rows = []
     records = bytes(120)
     for version in (3, 9, 12):
         request = ProduceRequest(
@@ -280,8 +289,7 @@ def hot_path() -> None:
         header = best(lambda frame=frame: decode_request_header(frame))
         body = best(lambda codec=codec, frame=frame, position=position: codec.decode(frame, position))
         answer = best(lambda response=response, version=version: encode_response(response, version, 1))
-        times = f"header {header:5.2f}  request {body:5.2f}  framed response {answer:5.2f}"
-        print(f"  Produce v{version:<2} {times}")
+        rows.append((f"Produce v{version}", *(f"{time:.2f}" for time in (header, body, answer))))
     for version in (11, 12):
         asked = FetchRequest(topics=[FetchTopic(topic="flights", partitions=[FetchPartition(partition=3)])])
         data = codec_for(FetchRequest, version).encode(asked)
@@ -290,11 +298,16 @@ def hot_path() -> None:
         read = codec_for(FetchRequest, version)
         body = best(lambda read=read, data=data: read.decode(data))
         answer = best(lambda found=found, version=version: encode_response(found, version, 1))
-        print(f"  Fetch   v{version:<2}               request {body:5.2f}  framed response {answer:5.2f}")
+        rows.append((f"Fetch v{version}", "", f"{body:.2f}", f"{answer:.2f}"))
+    print_table(
+        "One record, one partition, µs", ("", "header read", "request read", "framed response written"), rows
+    )
 
 
 def packed_metadata(encoding: str) -> type:
-    """MetadataResponse with one version more, in which every number of a partition is packed."""
+    """Return a MetadataResponse class with an additional version, where a partition's integers are packed.
+
+    `encoding` is the name of the packed encoding."""
     source = json.loads(Path(definitions_directory(), "MetadataResponse.json").read_text())
     source["validVersions"] = "0-14"
     topics = next(field for field in source["fields"] if field["name"] == "Topics")
@@ -306,7 +319,7 @@ def packed_metadata(encoding: str) -> type:
 
 
 def packed_integers() -> None:
-    print("\nMetadataResponse, 1 × 100 partitions: numbers of partitions packed (KIP-625)")
+    rows = []
     plain = metadata(1, 100)
     for encoding in ("unsigned", "signed"):
         cls = packed_metadata(encoding)
@@ -316,7 +329,9 @@ def packed_integers() -> None:
         writes = best_of([partial(codec.encode, message) for codec in codecs])
         reads = best_of([partial(codec.decode, data) for codec, data in zip(codecs, written, strict=True)])
         for title, data, write, read in zip(("fixed", encoding), written, writes, reads, strict=True):
-            print(f"  {title:10} {len(data):6} bytes  write {write:7.1f}  read {read:7.1f}")
+            rows.append((title, f"{len(data):,}", f"{write:.1f}", f"{read:.1f}"))
+    title = "MetadataResponse, 1 × 100 partitions: numbers of partitions packed (KIP-625)"
+    print_table(title, ("", "bytes", "write µs", "read µs"), rows)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The command line beside kcat: `consume -J`, and a topic copied from one broker to another.
+"""Compare `penstock` with kcat: printing a topic with `consume -J`, and copying a topic between brokers.
 
     python benchmarks/command_line.py [--quick] [--rounds N]
 
-CPU is that of the programs, from their start to their end, brokers left out. Both print the same records
-as JSON into /dev/null; both copy through our brokers, kcat by a pipe, which loses timestamps and partitions.
+CPU is that of the programs from their start to their end, without the brokers. Both programs print the same
+records as JSON to /dev/null. Both copy between Penstock brokers; kcat does so through a pipe, which loses
+timestamps and partitions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Curves as SVG, without a library: one panel for each quantity, the axis below in powers of ten."""
+"""Draw curves as SVG without a library: a panel for each quantity, with a logarithmic horizontal axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ COLOURS = ("#0b6e99", "#c2571a", "#3a7d44", "#7a3e9d")
 
 
 class Panel(NamedTuple):
-    """Curves over one axis. `curves` are values by name, in the order of `xs`."""
+    """A panel with curves over the same horizontal axis.
+
+    `curves` is a dict from a curve's name to its values, in the order of `xs`."""
 
     title: str
     xs: Sequence[float]
@@ -21,7 +23,7 @@ class Panel(NamedTuple):
 
 
 def picture(panels: Sequence[Panel], axis: str) -> str:
-    """An SVG with the panels side by side; `axis` says what is below."""
+    """Return an SVG with the panels side by side; `axis` is the label below the horizontal axis."""
     width = WIDTH * len(panels)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '
@@ -71,6 +73,6 @@ def _panel(panel: Panel, axis: str) -> list[str]:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 4, 6, 8 and 10 times a power of ten."""
+    """Return the next 1, 2, 4, 6, 8 or 10 times a power of ten that is not below the value."""
     unit = 10 ** math.floor(math.log10(value)) if value > 0 else 1
     return next(step * unit for step in (1, 2, 4, 6, 8, 10) if step * unit >= value)

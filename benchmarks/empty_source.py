@@ -1,7 +1,7 @@
-"""A Python data source without any work: what Spark itself costs where a source is written in Python.
+"""A Python data source that does no work: it shows what Spark itself costs with any Python source.
 
-It hands Spark the same Arrow batch again and again, in the columns and sizes that the benchmarks use. What a
-real source takes above it is its own; what is below it, no source in Python can save.
+It returns the same Arrow batch to Spark repeatedly, with the columns and sizes of the benchmarks. The cost
+of a real source above this figure is its own; no Python source can cost less.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's
@@ -28,7 +28,7 @@ PARTITIONS = 4
 COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
 HEADERS = "headers array<struct<key:string,value:binary>>"
 HEADER_BYTES = 30
-"""What Arrow holds for each header, roughly."""
+"""The approximate number of bytes that Arrow needs for each header."""
 
 AVRO_ROW = {
     "id": 1_000_000,
@@ -40,11 +40,11 @@ AVRO_ROW = {
     "at": 1 << 50,
     "code": "abc",
 }
-"""What `avro_spark.py` decodes, as this source hands it over when its columns are asked for."""
+"""The row that this source returns if the columns of `avro_spark.py` are requested."""
 
 
 def register(spark: Any) -> None:
-    """Make the format `empty` known to a session."""
+    """Register this data source with a Spark session, as the format `empty`."""
     import empty_source
 
     cloudpickle.register_pickle_by_value(empty_source)  # workers do not have this folder on their path
@@ -52,9 +52,9 @@ def register(spark: Any) -> None:
 
 
 class EmptySource(DataSource):
-    """Options: `rows` altogether, and of each `valueBytes` and the number of `headers`.
+    """A data source with these options: `rows` in total, and per row `valueBytes` and number of `headers`.
 
-    A stream has them as its first batch.
+    A stream returns all rows in its first micro-batch.
     """
 
     @classmethod
@@ -73,7 +73,7 @@ class EmptySource(DataSource):
 
 
 class EmptyReader(DataSourceReader):
-    """Reads PARTITIONS times the same."""
+    """A batch reader that returns the same rows in each of PARTITIONS partitions."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._rows = int(options["rows"]) // PARTITIONS
@@ -112,7 +112,7 @@ class EmptyReader(DataSourceReader):
 
 
 class EmptyStreamReader(DataSourceStreamReader):
-    """The same rows in a first batch, and nothing after it."""
+    """A stream reader that returns all rows in the first micro-batch, and none afterwards."""
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._reader = EmptyReader(options, schema)

@@ -1,11 +1,11 @@
-"""What a gateway costs: microseconds that it adds to a request, and gigabytes a second that a core passes on.
+"""Measure a gateway's cost: added microseconds per request, and gigabytes per second that a core forwards.
 
     python benchmarks/gateway.py [--quick] [--rounds N]
 
-A broker and a gateway in front of it, each a process of its own; a raw socket asks one and the other in turn.
-Latency is one request at a time, CPU that of the gateway's process with 50 requests in flight. Bulk are
-batches of 1 MB: Produce with five in flight, Fetch 11 and 17 of 50 MB. Fetch 17 may carry addresses, so that
-the gateway walks over its bytes.
+The broker and the gateway in front of it are separate processes. A raw socket sends requests to one and the
+other in turn. Latency is measured with one request at a time, CPU (the gateway process's) with 50 requests in
+flight. Bulk requests carry batches of 1 MB: Produce with five in flight, and Fetch 11 and 17 with 50 MB.
+Fetch 17 responses may contain broker addresses, so the gateway must parse them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def gateway_to(broker: Side, *options: str) -> Iterator[Side]:
 
 
 class Asker:
-    """One connection; requests are bytes."""
+    """A client connection that sends encoded requests."""
 
     def __init__(self, side: Side) -> None:
         self._socket = side.connect()
@@ -75,7 +75,7 @@ class Asker:
         self._socket.sendall(request)
 
     def skip(self, count: int = 1) -> int:
-        """Read so many responses; return their bytes."""
+        """Read `count` responses without parsing them; return their size in bytes."""
         total, left, head = 0, 0, b""
         while count:
             if not left:
@@ -111,7 +111,7 @@ def fetch(version: int, topic_id: bytes) -> bytes:
 
 
 def latency_us(asker: Asker, request: bytes, count: int) -> float:
-    """The median time of a request alone."""
+    """Return the median time of a request in microseconds, with one request at a time."""
     found = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -122,7 +122,7 @@ def latency_us(asker: Asker, request: bytes, count: int) -> float:
 
 
 def pipelined(asker: Asker, request: bytes, count: int, in_flight: int) -> int:
-    """Send requests with some in flight; return the bytes of responses."""
+    """Send requests with `in_flight` of them pending; return the size of all responses in bytes."""
     for _ in range(in_flight):
         asker.send(request)
     total = 0
@@ -194,7 +194,7 @@ def bulk(broker: Side, gateway: Side, works: dict[str, Callable[[Asker], int]], 
 
 
 def idle(gateway: Side, count: int) -> None:
-    """Open connections that have asked once, and print what each takes in the gateway."""
+    """Open idle connections that have sent one request, and print the gateway's memory for each."""
     asked = made(ApiVersionsRequest(), 0)
     first = Asker(gateway)
     pipelined(first, asked, 1, 1)

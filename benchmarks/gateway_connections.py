@@ -1,11 +1,11 @@
-"""What a gateway holds with 5,000 connections, 200 of whose clients read slowly: memory, and who is served.
+"""Measure a gateway's memory and service with 5,000 connections, of which 200 belong to slow readers.
 
     python benchmarks/gateway_connections.py [--quick]
 
-A broker and a gateway in front of it, each a process of its own. All clients connect and ask once. Then 200
-of them ask for 8 MB of records and read nothing; meanwhile another client is served. Then they read to the
-end, 16 KiB at a time. More would fill what the kernel keeps for all sockets. A process may have
-to open twice as many descriptors as there are connections: ``ulimit -n 20000``.
+The broker and the gateway in front of it are separate processes. All clients connect and send one request.
+Then 200 of them request 8 MB of records without reading the response; meanwhile another client must be
+served. At last the slow readers read everything, 16 KiB at a time. More slow readers would fill the kernel's
+memory for socket buffers. A process may need two descriptors per connection: ``ulimit -n 20000``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ BATCH_BYTES = 1_000_000
 ASKED_BYTES = 8 * BATCH_BYTES
 RECEIVE_BYTES = 16 << 10
 STALL_S = 20.0
-"""How long nobody reads, at most; less where the gateway holds no more than a second before."""
+"""Seconds for which the slow readers read nothing, at most.
+
+They begin earlier if the gateway's buffered bytes have not grown for a second."""
 
 
 class Reader:
-    """A client that takes its time."""
+    """A client with a small receive buffer, which reads slowly."""
 
     def __init__(self, side: Side) -> None:
         self.socket = socket.socket()
@@ -46,7 +48,7 @@ class Reader:
         self.socket.sendall(request)
 
     def take(self) -> int:
-        """Read a little; return how much, 0 at the end of the connection."""
+        """Read up to 16 KiB; return the number of bytes, 0 at the end of the connection."""
         data = self.socket.recv(RECEIVE_BYTES)
         self.read += len(data)
         return len(data)
@@ -57,7 +59,7 @@ def mib(size: float) -> str:
 
 
 def held(metrics: str) -> float:
-    """The bytes that the gateway says it holds."""
+    """Return the number of buffered bytes that the gateway's metrics report."""
     text = urllib.request.urlopen(metrics, timeout=60).read().decode()
     return float(
         next(line.split()[1] for line in text.splitlines() if line.startswith("penstock_gateway_held"))
@@ -65,7 +67,7 @@ def held(metrics: str) -> float:
 
 
 def read_all(readers: list[Reader], wanted: int) -> int:
-    """Read until each has so many bytes; return how many have them."""
+    """Read until each reader has `wanted` bytes; return how many readers received all of them."""
     chosen = selectors.DefaultSelector()
     for reader in readers:
         chosen.register(reader.socket, selectors.EVENT_READ, reader)

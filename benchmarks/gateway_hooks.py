@@ -1,9 +1,10 @@
-"""What hooks of a gateway cost, without sockets: CPU of a request, and records a second of one core.
+"""Measure the cost of gateway hooks without sockets: CPU per request, and records per second and core.
 
     python benchmarks/gateway_hooks.py [--quick] [--rounds N]
 
-A request and its response pass a relay one at a time, as bytes, looked at, decoded, and with other names.
-Batches of 20,000 records of 100 bytes pass functions that ask for their table.
+One request and its response at a time pass through a gateway's relay: as bytes only, with a hook that does
+nothing, decoded, and with renamed topics. Batches of 20,000 records of 100 bytes pass through hook functions
+that request the records as a table.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ spec = spec_from_file_location("relays", RELAYS)
 assert spec is not None
 assert spec.loader is not None
 relays: Any = module_from_spec(spec)
-"""A relay without sockets, which tests have as well."""
+"""The module `relays` of the tests, which runs a gateway's relay without sockets."""
 spec.loader.exec_module(relays)
 
 RECORDS = 20_000
@@ -57,16 +58,16 @@ ANSWER = relays.response(
 
 
 def look(asked: ClientRequest) -> None:
-    """Do nothing with a request."""
+    """Run a request hook that does nothing."""
 
 
 def decode(asked: ClientRequest) -> None:
-    """Have a request decoded."""
+    """Run a request hook that causes the request to be decoded."""
     assert asked.message is not None
 
 
 def nothing(asked: ClientRequest, answer: Any) -> None:
-    """Do nothing with a response, which has been decoded."""
+    """Run a response hook that does nothing; the gateway decodes the response for it."""
 
 
 HOOKS = {
@@ -95,7 +96,7 @@ def best(rounds: int, work: Callable[[], None]) -> float:
 
 
 def microseconds(hooks: tuple[Hook, ...], count: int, rounds: int) -> float:
-    """Return what a request and its response cost."""
+    """Return the CPU microseconds that a request and its response cost with these hooks."""
     world = relays.World(hooks=Hooks(hooks))
     world.client_sends(ASK)
     world.broker_sends(ANSWER)
@@ -112,7 +113,7 @@ def microseconds(hooks: tuple[Hook, ...], count: int, rounds: int) -> float:
 
 
 def records_a_second(hook: Hook, rounds: int) -> float:
-    """Return how many records of a Fetch pass a function."""
+    """Return how many records of a Fetch response per CPU second pass through a hook."""
     records = encode_batch([(None, VALUE % number, (), number) for number in range(RECORDS)])
     asked = ClientRequest(1, 11, 11, Client("10.0.0.7", 1, "", "", "", 1), lambda: None)
     assert hook.on_batches is not None

@@ -1,7 +1,8 @@
-"""Requests of old clients translated for a cluster of today, without sockets: records a second of one core.
+"""Measure the translation of old clients' requests without sockets, in records per second and core.
 
-Produce: message sets become batches. Fetch: batches become messages. The cluster's answers are made before.
-Beside each stands the same work record by record, which is what is done where nothing was compiled.
+For Produce, message sets are converted to batches; for Fetch, batches to messages. The cluster's responses
+are prepared in advance. Each figure is compared with the conversion record by record in Python, which is used
+where no compiled library is available.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ SET_RECORDS = 5_000
 """Records of one message set: half a megabyte."""
 
 BATCH_RECORDS = 150
-"""Records of one batch: 16 KiB, as producers make them."""
+"""The number of records in one batch of 16 KiB, the default `batch.size` of producers."""
 
 NOW_MS = 1_700_000_000_000
 
 
 def values(count: int) -> list[bytes]:
-    """Values of 100 bytes, half of which compress."""
+    """Return values of 100 bytes, of which one half is random and the other half compresses well."""
     dice = random.Random(1)
     return [dice.randbytes(VALUE_BYTES // 2) + bytes(VALUE_BYTES // 2) for _ in range(count)]
 
 
 def translated(request: Message, version: int, answer: Message) -> Any:
-    """Translate a request, and answer its one call."""
+    """Translate a request; supply `answer` as the response to the one request sent to the cluster."""
     assert request.API_KEY is not None
     steps = translate(request.API_KEY, version, request, UPSTREAM)
     next(steps)
@@ -106,7 +107,7 @@ def fetch(version: int, codec: CompressionCodec, turns: int) -> Callable[[], obj
 
 
 def record_by_record(run: Callable[[], object]) -> None:
-    """Do the work without compiled loops."""
+    """Run a function with the compiled loops disabled."""
     kept = message_loops._raise_messages, message_loops._lower_records
     message_loops._raise_messages = message_loops._lower_records = None
     try:

@@ -1,9 +1,9 @@
-"""Consumer groups at the client: joining to the first record, what a group costs a reader, commits.
+"""Measure consumer groups in clients: time to the first record, overhead while reading, and commits.
 
     python benchmarks/group_clients.py [--quick] [--rounds N]
 
-Penstock beside aiokafka and confluent-kafka, all with one Penstock broker, a process of its own; members
-hear of rebalances by heartbeats, which everybody sends every 100 ms here. CPU is the client's.
+Penstock is compared with aiokafka and confluent-kafka; all use one Penstock broker in a separate process.
+Members learn of rebalances from heartbeats, which all clients send every 100 ms here. CPU is the client's.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ JOINS: dict[str, Join] = {
 
 
 def first_records(bootstrap: str, rounds: int) -> None:
-    """From the first call until every member has one partition, and has read of it; and has left again."""
+    """Measure the time from the first call until every member has read from its partition and has left."""
     rows = []
     for members in (1, 10, 50):
         topic = f"join{members}"
@@ -127,17 +127,17 @@ def first_records(bootstrap: str, rounds: int) -> None:
 
 
 PASSES = 5
-"""Joining takes milliseconds, and should not be what is compared."""
+"""The number of times that a run reads the topic, so that the milliseconds for joining matter little."""
 
 
 class Passes:
-    """Counts records; the consumer goes back to the beginning whenever it has seen the whole topic."""
+    """A counter of records that seeks its consumer to the beginning whenever the whole topic was read."""
 
     def __init__(self, consumer: Consumer | AsyncConsumer, rows: int) -> None:
         self.consumer, self.rows, self.seen, self.left = consumer, rows, 0, PASSES
 
     def count(self, records: int) -> bool:
-        """Whether that was all."""
+        """Add records; return True if the last pass over the topic is complete."""
         self.seen += records
         if self.seen < self.rows:
             return False
@@ -147,7 +147,7 @@ class Passes:
 
 
 def read(bootstrap: str, topic: str, rows: int, how: str, *, in_group: bool) -> None:
-    """Read a topic as a member that commits by itself, or from assigned partitions."""
+    """Read a topic as a group member with automatic commits, or from assigned partitions."""
     options = {"group_id": f"read-{next(numbers)}"} if in_group else {}
     with Consumer(bootstrap, auto_offset_reset="earliest", **options) as consumer:
         if in_group:

@@ -1,10 +1,10 @@
-"""Consumer groups at the broker: joining to the first record, commits per second, 1,000 idle members.
+"""Measure consumer groups in the broker: time to the first record, commits/s, and 1,000 idle members.
 
     python benchmarks/groups.py [--quick] [--rounds N]
 
-Beside Apache Kafka, in turn; without Java, Penstock alone. Load comes from raw sockets, the same for both
-brokers: the members here do nothing but the protocol, so that what is measured is the broker. Both have
-`group.initial.rebalance.delay.ms=0`. `group_clients.py` is about the members.
+Penstock and Apache Kafka are measured in turn; without Java, only Penstock. The load comes from raw sockets
+and is equal for both brokers. The members here only speak the protocol, so that the broker is measured. Both
+brokers have `group.initial.rebalance.delay.ms=0`. `group_clients.py` measures the clients.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from penstock.protocol.messages.sync_group_request import SyncGroupRequest, Sync
 from penstock.records.batch import encode_batch
 
 JOIN, SYNC, HEARTBEAT, COMMIT, FETCH, PRODUCE = 3, 2, 2, 3, 4, 7
-"""Versions that every broker from 2.0 to today has."""
+"""Request versions that every broker from 2.0 to today supports."""
 
 
 class Peer:
-    """One connection, one request at a time."""
+    """A client connection with one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -66,7 +66,7 @@ class Peer:
 
 
 async def make_topic(target: Side, name: str, partitions: int) -> None:
-    """A topic with one record in each partition."""
+    """Create a topic, and write one record to each partition."""
     peer = await Peer.open(target)
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     await peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 2)
@@ -82,7 +82,7 @@ async def make_topic(target: Side, name: str, partitions: int) -> None:
 
 
 async def make_ready(target: Side, group: str) -> None:
-    """Wait until the broker coordinates a group."""
+    """Wait until a group's coordinator is ready."""
     peer = await Peer.open(target)
     while (await peer.ask(FindCoordinatorRequest(key=group), 0)).error_code:
         await asyncio.sleep(0.05)
@@ -93,7 +93,7 @@ async def make_ready(target: Side, group: str) -> None:
 
 
 class Sharing:
-    """Members that share the partitions of a topic, one each, until each of them has been read."""
+    """A group whose members get one partition each; a run lasts until each partition has been read."""
 
     def __init__(self, target: Side, topic: str, group: str, members: int) -> None:
         self.target, self.topic, self.group, self.members = target, topic, group, members
@@ -152,7 +152,7 @@ async def join(peer: Peer, group: str, member_id: str, session_ms: int = 30_000)
 
 
 async def sync(peer: Peer, group: str, joined: Any, partitions: int) -> Any:
-    """Ask for the assignment; the leader deals the partitions out."""
+    """Send SyncGroup and return the response; the leader assigns the partitions in turn."""
     given: dict[str, list[int]] = {member.member_id: [] for member in joined.members}
     names = sorted(given)
     for index in range(partitions if names else 0):
@@ -171,7 +171,7 @@ async def sync(peer: Peer, group: str, joined: Any, partitions: int) -> Any:
 
 
 async def first_record_ms(target: Side, members: int, rounds: int) -> float:
-    """Median milliseconds from the first connection to the last member's first record."""
+    """Return the median milliseconds from the first connection to the last member's first record."""
     topic = f"first{members}"
     await make_topic(target, topic, members)
     seconds = []
@@ -183,7 +183,7 @@ async def first_record_ms(target: Side, members: int, rounds: int) -> float:
 
 
 async def commits(target: Side, connections: int, seconds: float) -> tuple[float, float]:
-    """Commits per second, one partition each, and microseconds of the broker's CPU for one."""
+    """Return the commits per second, of one partition each, and the broker's CPU microseconds per commit."""
     counts = [0] * connections
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     topic = OffsetCommitRequestTopic(name="committed", partitions=[partition])
@@ -215,7 +215,7 @@ async def commits(target: Side, connections: int, seconds: float) -> tuple[float
 
 
 async def idle_cpu(target: Side, members: int, seconds: float) -> float:
-    """Milliseconds of CPU per second that members cost which only send a heartbeat every 3 seconds."""
+    """Return the broker's CPU ms per second for members that only send a heartbeat every 3 seconds."""
     peers = []
     for number in range(members):
         group = f"idle-{number}"

@@ -1,15 +1,15 @@
-"""What the benchmarks share: interleaved rounds, medians, rate and CPU, one table.
+"""Functions that all benchmarks use: interleaved rounds, medians, rates, CPU times, and tables.
 
-Two figures are compared only when they come from one run: `measure` runs every contestant once per
-round, in turn, so that whatever else the machine does hits all of them alike. CPU seconds are this
-process's, all threads, children not included; a contestant may report the CPU of others by returning
-it (see `Outcome`).
+Only figures of one run can be compared: `measure` runs every contestant once per round, in turn, so that
+other load on the machine affects all of them alike. CPU seconds are those of all threads of this process,
+without child processes. A contestant can report the CPU of other processes by returning it (see `Outcome`).
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import platform
 import statistics
@@ -21,27 +21,27 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Outcome:
-    """What one run did, where that is not known beforehand."""
+    """The result of one run, for a contestant whose units, bytes or CPU are known only afterwards."""
 
     units: float
     bytes: float = 0.0
     cpu_seconds: float = 0.0
-    """CPU spent elsewhere on behalf of this run, to be added."""
+    """CPU seconds that other processes used for this run; they are added to this process's."""
 
 
 @dataclass(slots=True)
 class Contestant:
-    """One way to do the work. `run` does all of it once."""
+    """One of the compared ways to do the same work. `run` does the whole work once."""
 
     name: str
     run: Callable[[], Outcome | object]
     units: float = 0.0
-    """Records (or requests, ...) per run."""
+    """The number of units of work (records or requests) per run."""
     bytes: float = 0.0
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
     prepare: Callable[[], object] | None = None
-    """Called before every run, and not measured."""
+    """A function that is called before every run and not measured; None for none."""
 
     @property
     def median_seconds(self) -> float:
@@ -53,17 +53,17 @@ class Contestant:
 
     @property
     def rate(self) -> float:
-        """Units per second, median."""
+        """The units of work per second, in the run of median duration."""
         return self.units / self.median_seconds
 
 
 def measure(
     contestants: Sequence[Contestant], rounds: int, *, warm_up: bool = True, least_seconds: float = 0.0
 ) -> None:
-    """Run everybody once per round, in turn, after one run each that does not count.
+    """Run each contestant once per round, in turn, after a first run that does not count.
 
-    A run shorter than `least_seconds` is repeated until it is as long: what takes microseconds is
-    otherwise measured with cold caches.
+    A run shorter than `least_seconds` is repeated until it takes that long, since very short runs would be
+    measured with cold caches.
     """
     repeats = [1] * len(contestants)
     if warm_up:
@@ -101,10 +101,10 @@ def measure(
 
 
 def report(title: str, contestants: Sequence[Contestant], *, unit: str = "records", against: int = 0) -> None:
-    """Print rates and CPU, and how everybody compares with contestant number `against`.
+    """Print rates and CPU, and the ratio of each contestant to contestant number `against`.
 
-    "Times" says how many times as many units per second, "by CPU" how many times as many per second
-    of CPU: the steadier figure where the machine has other things to do.
+    The column "Times" compares units per second, "by CPU" units per second of CPU. The latter is steadier
+    on a machine with other load.
     """
     base = contestants[against]
     base_cpu = base.units / base.median_cpu_seconds
@@ -128,7 +128,15 @@ def report(title: str, contestants: Sequence[Contestant], *, unit: str = "record
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a title: the first column to the left, the others to the right."""
+    """Print rows under a title: the first column left-aligned, the others right-aligned.
+
+    Append the table as a line of JSON to the file that `PENSTOCK_BENCH_TABLES` names, if it is set: from such
+    lines `tools/write_speed.py` makes the page of measurements.
+    """
+    if tables := os.environ.get("PENSTOCK_BENCH_TABLES"):
+        table = {"title": title, "head": list(head), "rows": [list(row) for row in rows]}
+        with open(tables, "a", encoding="utf-8") as file:
+            file.write(json.dumps(table) + "\n")
     widths = [max(len(str(row[index])) for row in [head, *rows]) for index in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
@@ -152,7 +160,7 @@ def _short(number: float) -> str:
 
 
 def arguments(description: str, *, rounds: int, quick_rounds: int = 3) -> argparse.Namespace:
-    """Parse what every benchmark understands: ``--rounds N`` and ``--quick`` (fewer rounds, less data)."""
+    """Parse the options of every benchmark: ``--rounds N`` and ``--quick`` (fewer rounds, less data)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick", action="store_true", help="fewer rounds over less data: does it still work?"

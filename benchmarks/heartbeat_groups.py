@@ -1,6 +1,6 @@
-"""Groups whose members only send heartbeats: the common part of benchmarks of consumer and streams groups.
+"""Shared code of benchmarks for consumer and streams groups, whose members only send heartbeats.
 
-A benchmark says by a `Kind` how its members join, and when what they share out is evenly theirs.
+A benchmark's `Kind` defines how members join, and when partitions or tasks are evenly distributed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from penstock.protocol.messages.incremental_alter_configs_request import (
 )
 
 INTERVAL_S = 5.0
-"""Between heartbeats of idle members, as both brokers have it by default."""
+"""Seconds between the heartbeats of an idle member, the default of both brokers."""
 GROUP_OF = 50
-"""Members of each group of idle ones; they share out as many partitions or tasks."""
+"""The number of members in each idle group, and of the partitions or tasks that they share."""
 RETRIED = (14, 15, 16)
-"""Errors of a coordinator that is not there yet."""
+"""Error codes of a coordinator that is not ready yet."""
 names = itertools.count()
 
 
 class Member(Protocol):
-    """A member of a group: it takes what it is given and gives up what it has to, at once."""
+    """A group member that accepts and gives up partitions or tasks as soon as the broker requires it."""
 
     epoch: int
 
     async def beat(self) -> bool:
-        """Send a heartbeat; return whether it was given something else."""
+        """Send a heartbeat; return True if the response changes the member's assignment."""
 
     async def leave(self) -> None:
         """Leave the group, and close the connection."""
@@ -49,20 +49,20 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """How groups of one kind are made, and when they are at rest."""
+    """A kind of group: functions that create topics and members, and detect the end of a rebalance."""
 
     make_topic: Callable[[Peer, str, int], Awaitable[object]]
-    """Make the topic for so many partitions or tasks."""
+    """A function that creates the topics for a given number of partitions or tasks."""
     make_ready: Callable[[Peer, str], Awaitable[object]]
-    """Have a group ready for its members."""
+    """A function that prepares a group for its members, and waits for its coordinator."""
     new_member: Callable[[Peer, str, str, int], Any]
-    """Make a member: connection, group, topic, number."""
+    """A function that makes a member, given its connection, group, topic and number."""
     is_even: Callable[[list[Any], int], bool]
-    """Return whether so many partitions or tasks are evenly with the members."""
+    """A function that returns True if all partitions or tasks are evenly distributed over the members."""
 
 
 async def wait_for_coordinator(peer: Peer, group: str) -> None:
-    """Wait until the broker coordinates a group."""
+    """Wait until a group's coordinator is ready."""
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
     while (await peer.ask(request, 4)).coordinators[0].error_code:
         await asyncio.sleep(0.05)
@@ -76,9 +76,9 @@ async def set_group_config(peer: Peer, group: str, name: str, value: str) -> Non
 
 
 async def settle(kind: Kind, members: list[Any], amount: int) -> None:
-    """Have members beat until all is evenly theirs: all at once, then again where one was given something.
+    """Send heartbeats until everything is evenly distributed and all members have one epoch.
 
-    Clients would wait for a second or more between two heartbeats, with either broker.
+    Members do not wait between heartbeats: real clients would wait a second or more, with either broker.
     """
     async with asyncio.timeout(300):
         while not kind.is_even(members, amount) or len({each.epoch for each in members}) > 1:
@@ -87,7 +87,7 @@ async def settle(kind: Kind, members: list[Any], amount: int) -> None:
 
 
 async def idle_cpu(kind: Kind, target: Side, count: int, seconds: float) -> float:
-    """Milliseconds of CPU per second that members cost which only send heartbeats."""
+    """Return the broker's CPU ms per second for members that only send heartbeats."""
     peer = await Peer.open(target)
     topic = f"idle-{next(names)}"
     await kind.make_topic(peer, topic, GROUP_OF)
@@ -105,7 +105,9 @@ async def idle_cpu(kind: Kind, target: Side, count: int, seconds: float) -> floa
 
 
 async def rebalance(kind: Kind, target: Side, count: int, amount: int) -> dict[str, tuple[float, float]]:
-    """Seconds, and seconds of CPU, of rebalances: all members join, one more joins, one leaves."""
+    """Return the seconds and CPU seconds of three rebalances.
+
+    In the first all members join, in the second one more joins, and in the third one leaves."""
     peer = await Peer.open(target)
     topic = f"rebalance-{next(names)}-{os.getpid()}"
     await kind.make_topic(peer, topic, amount)
@@ -142,7 +144,7 @@ def heading(targets: list[Side]) -> tuple[str, ...]:
 
 
 async def print_idle(kind: Kind, targets: list[Side], rounds: int, quick: bool, of: str) -> None:
-    """Print what idle members cost each broker, medians of rounds by turns."""
+    """Print the CPU that idle members cost each broker: medians of rounds in which brokers take turns."""
     count = 100 if quick else 1000
     found = [
         [await idle_cpu(kind, target, count, 5 if quick else 10) for target in targets]
@@ -157,7 +159,9 @@ async def print_idle(kind: Kind, targets: list[Side], rounds: int, quick: bool, 
 
 
 async def print_rebalances(kind: Kind, targets: list[Side], rounds: int, quick: bool, over: str) -> None:
-    """Print what rebalances take of each broker, medians of rounds by turns. `over` formats how many."""
+    """Print the time and CPU of rebalances at each broker: medians of rounds in which brokers take turns.
+
+    `over` is a format string for the numbers of members and of partitions or tasks."""
     members, amount = (10, 100) if quick else (50, 500)
     for target in targets:
         await rebalance(kind, target, members, amount)  # for the JVM to get warm
@@ -176,7 +180,7 @@ async def print_rebalances(kind: Kind, targets: list[Side], rounds: int, quick: 
 def compare(
     title: str, settings: Mapping[str, object], run: Callable[[list[Side], int, bool], Awaitable[None]]
 ) -> None:
-    """Run a benchmark at Penstock and, where there is Java, at Apache Kafka, with the same settings."""
+    """Run a benchmark at Penstock and, if Java is installed, at Apache Kafka with equal settings."""
     options = arguments(title, rounds=3, quick_rounds=1)
     words = ["--port", "0"]
     for name, value in settings.items():

@@ -1,7 +1,7 @@
-"""What an idle connection costs the broker in memory, plain and with TLS.
+"""Measure the broker's memory for each idle connection, plaintext and with TLS.
 
-The broker is a process of its own; its resident memory is read before and after 800 connections, each of
-which has asked for ApiVersions and been answered.
+The broker is a separate process. Its resident memory is read before and after 800 clients connect; each of
+them sends an ApiVersions request and receives the response.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import sys
 import time
 from pathlib import Path
 
+from harness import print_table
+
 CONNECTIONS = 800
 WARM = 100
 REQUEST = bytes.fromhex("0000000b0012000000000001000163")
-"""ApiVersions 0 of a client ``c``, with its size."""
+"""The frame of an ApiVersions v0 request with the client id ``c``, including its size."""
 
 SERVER = """
 import sys, time
@@ -28,7 +30,7 @@ with Broker(security=None if sys.argv[1] == "PLAINTEXT" else sys.argv[1]) as bro
 
 
 def resident_kib(process: int) -> int:
-    """The resident memory of a process in KiB, as Linux tells it."""
+    """Return the resident memory of a process in KiB, as /proc reports it."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1])
@@ -36,7 +38,7 @@ def resident_kib(process: int) -> int:
 
 
 def connect(port: int, context: ssl.SSLContext | None) -> socket.socket:
-    """A connection that has been answered once."""
+    """Open a connection, send one request and read its response; return the connection."""
     connection = socket.create_connection(("127.0.0.1", port))
     if context is not None:
         connection = context.wrap_socket(connection, server_hostname="localhost")
@@ -48,7 +50,7 @@ def connect(port: int, context: ssl.SSLContext | None) -> socket.socket:
 
 
 def measure(protocol: str) -> float:
-    """KiB of the broker for one more idle connection."""
+    """Return the KiB of broker memory per additional idle connection."""
     command = [sys.executable, "-c", SERVER, protocol]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -66,5 +68,5 @@ def measure(protocol: str) -> float:
 
 
 if __name__ == "__main__":
-    for protocol in ("PLAINTEXT", "SSL"):
-        print(f"{protocol}: {measure(protocol):.1f} KiB")
+    rows = [(protocol, f"{measure(protocol):.1f}") for protocol in ("PLAINTEXT", "SSL")]
+    print_table("An idle connection", ("", "KiB of the broker"), rows)

@@ -1,18 +1,20 @@
-"""What it costs to land a topic of JSON in a table of Iceberg: `penstock land`, and beside it Kafka Connect
-with Iceberg's own sink, and a stream of Spark with the Kafka connector. All write zstd into the same store.
+"""Measure the CPU for landing a topic of JSON in an Iceberg table.
 
-CPU is that of the process that lands, from its start to its end. Connect is ended once its table has every
-record. Maven fetches the jars. At the end small files of a table are put together, and their sizes shown.
+The contestants are `penstock land`, Kafka Connect with Iceberg's own sink, and a Spark stream with the Kafka
+connector. All write zstd to the same store.
+
+CPU is that of the landing process from its start to its end. Connect is killed once its table has every
+record. Maven fetches the jars. At the end the small files of a table are compacted, and their sizes printed.
 
     python benchmarks/landing.py [--quick] [--rounds N]
 
-PENSTOCK_BENCH_STORE=seaweedfs has the tables in SeaweedFS, a store that speaks S3, instead of on a local
-disk: it needs Go, which builds the store once by its module proxy, and some minutes for that. The CPU of the
-store is not counted; catalogs and Spark's checkpoint stay on the local disk.
+With PENSTOCK_BENCH_STORE=seaweedfs the tables are in SeaweedFS, an S3 store, instead of on a local disk. This
+needs Go, which builds the store once in some minutes. The CPU of the store is not counted; catalogs and
+Spark's checkpoint stay on the local disk.
 
-PENSTOCK_BENCH_CONNECT=no leaves Connect out. PENSTOCK_BENCH_SPARK is a Python with PySpark 4.1, for which
-Iceberg has a jar; without it Spark is left out. PENSTOCK_BENCH_TOPICS is the number of small topics that one
-process lands (0 leaves them out), PENSTOCK_BENCH_ROWS that of records.
+PENSTOCK_BENCH_CONNECT=no leaves Connect out. PENSTOCK_BENCH_SPARK is the path of a Python with PySpark 4.1,
+for which Iceberg has a jar; without the variable, Spark is left out. PENSTOCK_BENCH_TOPICS is the number of
+small topics that one process lands (0 leaves them out), PENSTOCK_BENCH_ROWS the number of records.
 """
 
 from __future__ import annotations
@@ -39,13 +41,15 @@ from spark_landing import json_rows
 HERE = Path(__file__).parent
 PARTITIONS = 4
 COMMIT_MS = 5_000
-"""How often the sink commits: it ends with the first commit that has everything."""
+"""The sink's commit interval in ms.
+
+A run ends with the first commit after which the table has every record."""
 
 SINK_S_MAX = 600
-"""How long the sink may take until its table has everything."""
+"""Seconds that the sink may take until its table has every record."""
 
 FILE_MIB = 4
-"""The size of files that is asked for where small ones are put together."""
+"""The target file size in MiB when small files are compacted."""
 
 
 def main() -> None:
@@ -134,7 +138,7 @@ def landing_words(brokers: str, options: Mapping[str, str]) -> list[str]:
 
 
 def show_sizes(brokers: str, place: Path, rows: int, store: Store) -> None:
-    """Land by small commits, put the files together, and print how large they are before and after."""
+    """Land with frequent commits, compact the files, and print their sizes before and after."""
     options = dict(store.new_catalog().python)
     words = ["--to", "iceberg://c/bench.json", *landing_words(brokers, options), "json"]
     size = ["--file-size", str(FILE_MIB), "--small-size", str(FILE_MIB)]
@@ -166,12 +170,14 @@ def file_sizes(name: str, options: dict[str, str]) -> list[int]:
 
 
 def show_ratios(contestants: list[Contestant], rows: int) -> None:
-    """Print the CPU of `penstock land` as a part of that of the others, and its rate."""
+    """Print the CPU of `penstock land` as a fraction of each other contestant's, and its rate."""
     own = contestants[0].median_cpu_seconds
-    for each in contestants[1:]:
-        other = each.median_cpu_seconds
-        print(f"  CPU of penstock land: {own:.1f} s, {own / other:.2f} of {each.name}'s {other:.1f} s")
-    print(f"  penstock land: {rows / own:,.0f} records a second of CPU")
+    shares = [
+        (each.name, f"{each.median_cpu_seconds:.1f}", f"{own / each.median_cpu_seconds:.2f}")
+        for each in contestants
+    ]
+    title = f"CPU of one landing; `penstock land` takes {rows / own:,.0f} records a second of CPU"
+    print_table(title, ("", "CPU s", "share that penstock land takes"), shares)
 
 
 def sunk(brokers: str, place: Path, rows: int, store: Store, classpath: str) -> Outcome:
@@ -237,12 +243,14 @@ def streamed(brokers: str, place: Path, rows: int, store: Store, python: str, ja
 
 
 def cpu_of(words: list[str], place: Path) -> float:
-    """CPU seconds of `penstock land`."""
+    """Return the CPU seconds of `penstock land` with these arguments."""
     return cpu_of_program([sys.executable, "-m", "penstock", "land", *words], place)
 
 
 def cpu_of_program(command: list[str], place: Path, until: Callable[[], bool] | None = None) -> float:
-    """CPU seconds of a program, which is ended where `until` says that it is done."""
+    """Return the CPU seconds of a program.
+
+    If `until` is given, the program is killed as soon as that function returns True."""
     with (place / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place)
         last = time.monotonic() + SINK_S_MAX
@@ -260,7 +268,7 @@ def cpu_of_program(command: list[str], place: Path, until: Callable[[], bool] | 
 
 
 def count_of(name: str, options: dict[str, str]) -> int:
-    """How many rows a table has by its newest snapshot."""
+    """Return the number of rows in a table's newest snapshot; 0 if there is no table."""
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
@@ -277,7 +285,7 @@ def check(holds: bool) -> None:
 
 
 def classpath_of(name: str, place: Path) -> str:
-    """The jars that a directory's pom.xml names, fetched by Maven."""
+    """Return the class path of a directory's pom.xml, whose jars Maven fetches."""
     pom, target = HERE / name / "pom.xml", place / "classpath"
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
     subprocess.run(["mvn", "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={target}"], check=True)

@@ -1,4 +1,4 @@
-"""Where the tables of `landing.py` are: a local disk, or SeaweedFS, a store that speaks S3."""
+"""Stores for the tables of `landing.py`: a local disk, or SeaweedFS, an S3 store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S3_FILES = "org.apache.iceberg.aws.s3.S3FileIO"
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A new catalog of SQLite, as PyIceberg and Iceberg's Java name its options."""
+    """The options of a new SQLite catalog, in the names of PyIceberg and of Iceberg's Java library."""
 
     python: Mapping[str, str]
     java: Mapping[str, str]
@@ -27,7 +27,7 @@ class Catalog:
 
 @dataclass(slots=True)
 class Store:
-    """A store: its title, a directory for catalogs, and the prefix of the URLs of tables."""
+    """A store for tables: its title, a local directory for catalogs, and the URL prefix of tables."""
 
     title: str
     directory: Path
@@ -35,11 +35,11 @@ class Store:
     python: Mapping[str, str] = field(default_factory=dict)
     java: Mapping[str, str] = field(default_factory=dict)
     objects: Mapping[str, str] = field(default_factory=dict)
-    """Options for tables of files and manifests."""
+    """Options for tables that consist of files and manifests only, without a catalog."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_catalog(self) -> Catalog:
-        """A catalog without tables, whose tables are where none were before."""
+        """Create an empty catalog; its warehouse is a new directory of the store."""
         number = next(self._numbers)
         place = self.directory / f"catalog-{number}"
         shutil.rmtree(place, ignore_errors=True)
@@ -61,21 +61,21 @@ class Store:
         return Catalog(python, java)
 
     def new_place(self) -> str:
-        """A place for tables of files alone."""
+        """Return a new location for a table without a catalog."""
         return f"{self.prefix.removeprefix('file://')}/files-{next(self._numbers)}"
 
 
 @contextmanager
 def local_disk(directory: Path) -> Iterator[Store]:
-    """Tables on a local disk."""
+    """Yield a store on a local disk."""
     yield Store("local disk", directory, f"file://{directory}")
 
 
 @contextmanager
 def seaweedfs(directory: Path) -> Iterator[Store]:
-    """Tables in SeaweedFS, whose data are in memory where the machine has a file system for that.
+    """Yield a store in SeaweedFS, with data in memory if the machine has /dev/shm.
 
-    Go builds it once, as the tests do, from what its module proxy has.
+    Go builds the store once from its module proxy, as the tests do.
     """
     from compat.seaweed_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, SeaweedFS
 

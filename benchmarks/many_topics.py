@@ -1,10 +1,11 @@
-"""First use of many topics: CPU of both ends for each topic that is sent to, made, and read.
+"""Measure the first use of many topics: client and broker CPU per topic for sending, creating and reading.
 
     python benchmarks/many_topics.py [--topics 100,200,400,800,1600] [--memory]
 
-A record is sent to each of so many topics that are not there yet, by the blocking producer, one after the
-other, and by the asyncio producer, all at once. Then an admin client makes as many topics, and a consumer
-reads those that have a record. What grows faster than the number of topics shows in the time for each.
+One record is sent to each of many topics that do not exist yet: by the blocking producer, one after the
+other, and by the asyncio producer, all at once. Then an admin client creates as many topics, and a consumer
+reads the topics that have a record. Costs that grow faster than the number of topics show as a higher time
+per topic.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def running(in_memory: bool) -> Iterator[tuple[str, psutil.Process]]:
 
 
 def send_each(address: str, names: list[str]) -> None:
-    """One after the other."""
+    """Send a record to each topic, one after the other, with the blocking producer."""
     with Producer(address) as producer:
         for name in names:
             producer.send(name, b"value")
@@ -56,7 +57,7 @@ def send_each(address: str, names: list[str]) -> None:
 
 
 def send_all(address: str, names: list[str]) -> None:
-    """All at once."""
+    """Send a record to each topic, all at once, with the asyncio producer."""
 
     async def send() -> None:
         async with AsyncProducer(address) as producer:
@@ -67,13 +68,13 @@ def send_all(address: str, names: list[str]) -> None:
 
 
 def create(address: str, names: list[str]) -> None:
-    """In one call."""
+    """Create all topics in one call of the admin client."""
     with Admin(address) as admin:
         admin.create_topics(names)
 
 
 def read(address: str, names: list[str]) -> None:
-    """Until a record of each has come."""
+    """Consume until a record of each topic has arrived."""
     with Consumer(address, auto_offset_reset="earliest", group_id="bench") as consumer:
         consumer.subscribe(names)
         deadline = time.monotonic() + PATIENCE_S

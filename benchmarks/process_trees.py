@@ -1,22 +1,24 @@
-"""CPU of the processes below this one, ended ones too: the JVM of Spark and its Python workers."""
+"""Measure the CPU of this process's descendants, including ended ones: Spark's JVM and Python workers."""
 
 from __future__ import annotations
 
 import psutil
 
 BROKER = "penstock.broker"
-"""A module in the command line of a process that is measured apart."""
+"""The module in a broker's command line; a broker's CPU is measured separately."""
 
 FORK_SERVER = "penstock.spark.runtime.fork_server"
-"""No child of the JVM whose process id is its last argument; its own children are."""
+"""The module in a fork server's command line, whose last argument is the JVM's process id.
+
+A fork server is no child of the JVM, but its own children are Python workers."""
 
 
 def tree_cpu() -> float:
-    """CPU seconds of the processes below this one so far, a broker's left out: compare two calls.
+    """Return the CPU seconds of this process's descendants so far, without brokers'.
 
-    A process that has ended is in the figure of the parent that waited for it, with all that this one had
-    waited for. What ended without a parent that waits, because it was left alone or SIGCHLD is ignored, is
-    lost.
+    A measurement is the difference of two calls. The CPU of an ended process is included in its parent's
+    figure, once the parent has waited for it. The CPU of orphans, and of children of a parent that ignores
+    SIGCHLD, is lost.
     """
     own = psutil.Process()
     below = own.children(recursive=True)

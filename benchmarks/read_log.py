@@ -1,8 +1,8 @@
-"""A log directory to Arrow: `read_log` and `scan_log` against reading the same bytes, warm.
+"""Read a log directory into Arrow with `read_log` and `scan_log`, compared with reading its cached bytes.
 
-"Read the bytes" reads every segment through a buffer of 1 MiB and looks at nothing. The others check
-every checksum and make every column but headers, or the value alone. Tables are as large as the log:
-they take fresh memory, which a scan does not.
+"Read the bytes" reads every segment into a buffer of 1 MiB without parsing it. The other contestants verify
+every checksum, and make all columns except headers, or only the value. A table is as large as the log and
+needs new memory, which a scan does not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = 1_700_000_000_000
 
 
 def fill(path: Path, value_bytes: int, total_bytes: int) -> int:
-    """Write a log of one partition; return its records."""
+    """Write a log of one partition; return the number of its records."""
     count = BATCH_BYTES // value_bytes
     noise = (b'{"station":"%06d","reading":%d}' % (n * 7919 % 977, n * n) for n in range(count))
     values = [(text * (value_bytes // len(text) + 1))[:value_bytes] for text in noise]

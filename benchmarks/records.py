@@ -1,8 +1,8 @@
-"""Record batches to Arrow and back, on one core: against memcpy, aiokafka's and kafka-python's records.
+"""Convert record batches to Arrow and back on one core, compared with memcpy, aiokafka and kafka-python.
 
 All contestants of a table read or write the same bytes in one process. "To Arrow" ends with a
-`pyarrow.RecordBatch`; the peers' readers make one Python object per record, so theirs ends with the
-same record batch built from those objects.
+`pyarrow.RecordBatch`. The other libraries make one Python object per record, so they build the record batch
+from those objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUN_SECONDS = 0.02
 
 
 def values(count: int, size: int) -> list[bytes]:
-    """JSON-like values that compress three to four times, as events do."""
+    """Return JSON-like values that compress by a factor of three to four, as real events do."""
     noise = np.random.default_rng(1).integers(0, 1 << 62, count).tolist()
     texts = (
         f'{{"id":{index},"station":"{noise[index] % 977:06d}","reading":{noise[index]}}}'
@@ -40,7 +40,7 @@ def values(count: int, size: int) -> list[bytes]:
 
 
 def log(count: int, size: int, batch_bytes: int, codec: int, headers: int = 0) -> bytes:
-    """A fetched buffer: batches as a producer with that batch size makes them."""
+    """Return the bytes of a fetched log, in batches of the size that a producer makes."""
     per_batch = max(1, batch_bytes // (size + 10))
     pairs = [(f"ce_header{number}", b"some value") for number in range(headers)]
     contents = values(count, size)

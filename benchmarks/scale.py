@@ -1,12 +1,13 @@
-"""What a record costs as a broker grows: topics, partitions, connections, groups, bytes in a log.
+"""Measure the cost of a record as a broker gets more topics, partitions, connections, groups or log bytes.
 
     python benchmarks/scale.py [--quick] [--only AXIS] [--most N] [--publish]
 
-One broker on disk for each axis, and one-record requests that go to all there is of it in turn: so no cache
-of the last partition or connection flatters. CPU is the broker's, memory what is resident after the requests.
-Between any two runs a second broker, which never grows, writes one-record requests: a point is the median of
-the ratios to that, times the least that it took. So a machine that gets slower for a while bends no curve.
-`--publish` writes the page docs/reference/scale.md and the pictures docs/pictures/scale-*.svg.
+Each axis has one broker on disk. One-record requests go to all its topics, partitions, connections or groups
+in turn, so that no cache of the last one helps. CPU is the broker's; memory is its resident memory after the
+requests. Between any two runs a second broker, the yardstick, which never grows, handles one-record requests.
+A point is the median ratio to the yardstick's cost, times the yardstick's lowest cost. A temporarily slow
+machine therefore does not bend a curve. `--publish` writes the page docs/reference/scale.md and the pictures
+docs/pictures/scale-*.svg.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ VALUE = b"v" * 100
 
 
 class Point(NamedTuple):
-    """One place on an axis: the broker's CPU for a request, by its name, and memory.
+    """One measured point of an axis: the broker's CPU per request, keyed by the request's name, and memory.
 
-    CPU is in units of the yardstick where it is measured, in microseconds where it is shown.
+    CPU is measured in units of the yardstick's cost, and converted to microseconds for display.
     """
 
     x: int
@@ -65,7 +66,9 @@ class Point(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """What grows. `points` measures, for a list of sizes; `word` stands below the picture."""
+    """A quantity that grows, such as topics.
+
+    `points` is a function that measures a list of sizes; `word` is the label of the horizontal axis."""
 
     word: str
     sizes: tuple[int, ...]
@@ -80,7 +83,7 @@ def frame(request: Message, version: int) -> bytes:
 
 
 def produced(topic: str, partition: int, batch: bytes | None = None) -> bytes:
-    """A Produce of one record of 100 bytes, or of `batch`."""
+    """Return a Produce request with one record of 100 bytes, or with `batch`."""
     batch = batch or encode_batch([(b"key", VALUE, (), int(time.time() * 1000))])
     data = PartitionProduceData(index=partition, records=batch)
     topics = [TopicProduceData(name=topic, partition_data=[data])]
@@ -88,7 +91,7 @@ def produced(topic: str, partition: int, batch: bytes | None = None) -> bytes:
 
 
 def fetched(topic: str, partition: int, offset: int = 0) -> bytes:
-    """A Fetch of one batch."""
+    """Return a Fetch request that gets one batch."""
     asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1)
     topics = [FetchTopic(topic=topic, partitions=[asked])]
     request = FetchRequest(min_bytes=1, max_wait_ms=1_000, max_bytes=1, session_epoch=-1, topics=topics)
@@ -96,7 +99,7 @@ def fetched(topic: str, partition: int, offset: int = 0) -> bytes:
 
 
 def committed(group: str) -> bytes:
-    """An OffsetCommit of one partition by a group without members."""
+    """Return an OffsetCommit request of one partition for a group without members."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
     topics = [OffsetCommitRequestTopic(name="one", partitions=[partition])]
     return frame(OffsetCommitRequest(group_id=group, topics=topics), 7)
@@ -111,7 +114,9 @@ def create(side: Side, topics: Sequence[CreatableTopic]) -> None:
 
 @contextmanager
 def on_first_core() -> Iterator[Side]:
-    """A broker that runs where all others do: cores of one machine may be unlike, and busy in unlike ways."""
+    """Run a broker on the first available core.
+
+    All brokers run there, since cores of one machine may differ in speed and load."""
     with penstock_side() as side:
         if sys.platform == "linux":
             os.sched_setaffinity(side.pid, {min(os.sched_getaffinity(0))})
@@ -126,7 +131,7 @@ def topic(name: str, partitions: int = 1) -> CreatableTopic:
 
 
 class Load:
-    """Connections that take turns: `IN_FLIGHT` requests are on the way, each on a connection of its own."""
+    """Client connections to a broker; `IN_FLIGHT` requests are pending, each on a connection of its own."""
 
     def __init__(self, side: Side, connections: int = IN_FLIGHT) -> None:
         self._side = side
@@ -143,11 +148,11 @@ class Load:
         self._poller.close()
 
     def once(self, frames: Sequence[bytes]) -> float:
-        """Send every frame once; return CPU seconds of the broker for a request."""
+        """Send every frame once; return the broker's CPU seconds per request."""
         return self._run(iter(frames))
 
     def for_a_while(self, turns: Iterator[bytes], seconds: float) -> float:
-        """Send frames for so long; return CPU seconds of the broker for a request."""
+        """Send frames for `seconds`; return the broker's CPU seconds per request."""
         end = time.perf_counter() + seconds
         return self._run(takewhile(lambda _: time.perf_counter() < end, turns))
 
@@ -179,7 +184,7 @@ class Load:
 
 
 class Yardstick:
-    """A broker that does not grow: what its Produce costs says how fast the machine is just now."""
+    """A broker that does not grow: its cost for Produce shows the current speed of the machine."""
 
     def __init__(self, side: Side, seconds: float, rounds: int) -> None:
         create(side, [topic("one", IN_FLIGHT)])
@@ -189,13 +194,13 @@ class Yardstick:
         self._rounds = rounds
         self._load.for_a_while(self._turns, 1.0)  # until Python has specialized its code
         self.least_us = self._now() * 1e6
-        """The least that it took, in microseconds of CPU."""
+        """The lowest cost of a Produce request so far, in microseconds of CPU."""
 
     def _now(self) -> float:
         return self._load.for_a_while(self._turns, self._seconds)
 
     def cost(self, load: Load, frames: Sequence[bytes]) -> float:
-        """What a request costs in units of the yardstick's, once every frame has been sent."""
+        """Return the cost of a request in units of the yardstick's, after sending every frame once."""
         load.once(frames)
         os.sync()  # what the file system has left to do for new files is no part of a record
         turns = cycle(frames)  # each run goes on where the last one stopped
@@ -253,7 +258,9 @@ def groups(sizes: Sequence[int], yard: Yardstick) -> Iterator[Point]:
 
 
 def log_bytes(sizes: Sequence[int], yard: Yardstick) -> Iterator[Point]:
-    """Sizes are in megabytes, of batches of 10 KB; reads begin anywhere, and are answered with one batch."""
+    """Measure logs of given sizes in MB, with batches of 10 KB.
+
+    Each read begins at a random offset and returns one batch."""
     batch = encode_batch([(None, b"x" * (FILLING_BYTES // 10), (), 1_700_000_000_000)] * 10)
     for size in sizes:
         with on_first_core() as side:
@@ -268,7 +275,7 @@ def log_bytes(sizes: Sequence[int], yard: Yardstick) -> Iterator[Point]:
 
 
 def both(side: Side, load: Load, places: Sequence[tuple[str, int]], x: int, yard: Yardstick) -> Point:
-    """Records written to all places in turn, then read from them."""
+    """Measure Produce and then Fetch requests that go to all given partitions in turn."""
     cpu = {
         "Produce": yard.cost(load, [produced(*place) for place in places]),
         "Fetch": yard.cost(load, [fetched(*place) for place in places]),

@@ -1,7 +1,8 @@
-"""Values with a schema to columns and rows: Penstock, confluent-kafka's, fastavro, pyruhvro, protobuf.
+"""Decode schema registry values to columns and rows, with Penstock and four other libraries.
 
-Rows of eight fields, some 40 bytes of Avro. CPU is this process's. A registry runs in the process for those
-that ask one; each asks it once.
+The others are confluent-kafka, fastavro, pyruhvro and protobuf. Rows have eight fields, some 40 bytes in
+Avro. CPU is this process's. A registry runs in this process for libraries that need one; each requests a
+schema once.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def json_contestants(rows: list[dict[str, Any]]) -> list[Contestant]:
 
 
 def row_contestants(client: RegistryClient, url: str, rows: list[dict[str, Any]]) -> list[Contestant]:
-    """Serializers of JSON and Protobuf, ours and confluent-kafka's."""
+    """Return contestants for JSON and Protobuf rows: the serializers of Penstock and confluent-kafka."""
     made: Any = GetMessageClass(message_named(parse_protobuf(PROTO), "R"))
     few = [{name: value for name, value in one.items() if value is not None} for one in rows[:4_000]]
     messages = [made(**one) for one in few]

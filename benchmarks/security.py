@@ -1,9 +1,9 @@
-"""What security costs, beside Apache Kafka and librdkafka: TLS in bulk, handshakes, access control lists.
+"""Measure the cost of TLS, handshakes and ACLs, compared with Apache Kafka and librdkafka.
 
 Both brokers run at the same time, each with a listener of every kind, the same EC certificate, and an
-authorizer. CPU is the process's, user and system: the broker's where brokers are compared, the client's where
-clients are. ``--base DIR`` takes a work tree of an older Penstock, and compares plaintext with it, which is
-all that it does then. ``--alone`` leaves out Apache Kafka. Compare within one run only.
+authorizer. CPU is user and system time: the broker's where brokers are compared, the client's where clients
+are. ``--base DIR`` only compares plaintext with an older Penstock, whose work tree is in DIR. ``--alone``
+leaves out Apache Kafka. Compare figures of one run only.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ VERSIONS = {"TLS 1.2": ssl.TLSVersion.TLSv1_2, "TLS 1.3": ssl.TLSVersion.TLSv1_3
 
 
 class Secured:
-    """A broker with listeners of each kind."""
+    """A broker with a listener for each security protocol, and the client settings for them."""
 
     def __init__(self, side: Side, ports: Sequence[int], ca: str) -> None:
         self.side = side
@@ -49,7 +49,7 @@ class Secured:
         self.ca = ca
 
     def settings(self, protocol: str, user: str = "ann") -> dict[str, object]:
-        """Settings of a client, for librdkafka and for ours."""
+        """Return client settings for a security protocol, which librdkafka and Penstock both accept."""
         found: dict[str, object] = {
             "bootstrap.servers": f"127.0.0.1:{self.ports[protocol]}",
             "security.protocol": protocol,
@@ -66,7 +66,7 @@ class Secured:
 
 
 def stores(directory: Path) -> None:
-    """A CA, and a server's certificate for both sides."""
+    """Write the files of a CA and of the server certificate that both brokers use."""
     trusted = authority()
     server = issue(trusted)
     (directory / "ca.pem").write_text(trusted.certificate_pem)
@@ -74,7 +74,7 @@ def stores(directory: Path) -> None:
 
 
 def settings_of(directory: Path, ports: Sequence[int]) -> dict[str, object]:
-    """Settings that both brokers understand."""
+    """Return broker settings that Penstock and Apache Kafka both accept."""
     pairs = zip(PROTOCOLS, ports, strict=True)
     return {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in pairs),
@@ -121,7 +121,9 @@ def secured_kafka(directory: Path) -> Iterator[Secured]:
 
 
 def bulk(sides: Sequence[Secured], total_bytes: float, rounds: int) -> None:
-    """librdkafka writes and reads 1 KB, plain and by TLS: the broker's CPU, and librdkafka's own."""
+    """Measure librdkafka writing and reading 1 KB records, plaintext and with TLS.
+
+    Prints the CPU of the broker and of librdkafka."""
     size = 1_000
     count = int(total_bytes / size)
     found: dict[tuple[str, str, str], list[tuple[float, float, float]]] = {}
@@ -150,7 +152,7 @@ def bulk(sides: Sequence[Secured], total_bytes: float, rounds: int) -> None:
 def moved_by_librdkafka(
     each: Secured, protocol: str, way: str, size: int, count: int, first: int
 ) -> tuple[float, float, float]:
-    """Return records/s, the broker's CPU seconds and this process's."""
+    """Return records/s, the broker's CPU seconds and librdkafka's, for writing or reading a topic."""
     side = Side(each.name, each.side.pid, each.ports[protocol], 0)
     own = time.process_time()
     move = broker.write_bulk if way == "in" else broker.read_bulk
@@ -161,7 +163,7 @@ def moved_by_librdkafka(
 
 
 def clients(side: Secured, total_bytes: float, rounds: int) -> None:
-    """Our client and librdkafka at our broker: the client's CPU, plain and by TLS."""
+    """Measure the CPU of Penstock's client and librdkafka at Penstock's broker, plaintext and with TLS."""
     import pyarrow as pa
 
     size = 1_000
@@ -205,7 +207,7 @@ def clients(side: Secured, total_bytes: float, rounds: int) -> None:
 def moved_by_librdkafka_at(
     each: Secured, protocol: str, way: str, size: int, count: int, topic: str
 ) -> tuple[float, float, float]:
-    """librdkafka in the topic of our client: written behind it, read from its beginning."""
+    """Measure librdkafka in the topic of Penstock's client: appending to it, or reading it from the start."""
     side = Side(each.name, each.side.pid, each.ports[protocol], 0)
     own, more = time.process_time(), each.settings(protocol)
     if way == "in":
@@ -216,7 +218,9 @@ def moved_by_librdkafka_at(
 
 
 def handshakes(sides: Sequence[Secured], count: int, rounds: int) -> None:
-    """New connections, one after another: TLS, and TLS with a login by SCRAM behind it; up to an answer."""
+    """Measure new connections, one after another: TLS, and TLS with a SCRAM login.
+
+    A connection is timed until its first response."""
     rows = []
     attempts: dict[str, Callable[[Secured], None]] = {
         **{name: _encrypted(version) for name, version in VERSIONS.items()},
@@ -282,7 +286,7 @@ def log_in(connection: socket.socket, user: str) -> None:
 
 
 class Authenticated(Side):
-    """A side whose connections have logged in as a user."""
+    """A measured broker whose new connections authenticate as a user."""
 
     def __init__(self, secured: Secured, user: str) -> None:
         super().__init__(secured.name, secured.side.pid, secured.ports["SASL_PLAINTEXT"], 0)
@@ -296,7 +300,7 @@ class Authenticated(Side):
 
 
 def access(sides: Sequence[Secured], seconds: float, rounds: int) -> None:
-    """One-record requests of a super user, and of one who needs a rule, among few rules and among many."""
+    """Measure one-record requests of a super user, and of a user that needs ACLs, with few and many ACLs."""
     for each in sides:
         each.side.create("one", broker.CONNECTIONS)
     rows: list[tuple[str, ...]] = []
@@ -328,7 +332,7 @@ def access(sides: Sequence[Secured], seconds: float, rounds: int) -> None:
 
 
 def plaintext(base: Path, seconds: float, total_bytes: float, rounds: int) -> None:
-    """Plaintext now and in an older work tree, in turn."""
+    """Compare plaintext connections of this version and of an older work tree, in turn."""
     with penstock_side() as now, penstock_side(source=base) as before:
         broker.one_record([now, before], seconds, rounds)
         broker.bulk([now, before], total_bytes, rounds)

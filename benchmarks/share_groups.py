@@ -1,10 +1,11 @@
-"""Consumer groups of KIP-848 and share groups at the broker: idle members, rebalances, records per second.
+"""Measure KIP-848 and share groups in the broker: idle members, rebalances, records per second.
 
     python benchmarks/share_groups.py [--quick] [--rounds N]
 
-Beside Apache Kafka 4.3, in turn; without Java, Penstock alone. Load comes from raw sockets, the same for both
-brokers. CPU is the broker's, all threads: the figure to compare where the machine has other work. Both
-compute each assignment at once (`group.consumer.assignment.interval.ms=0`).
+Penstock and Apache Kafka 4.3 are measured in turn; without Java, only Penstock. The load comes from raw
+sockets and is equal for both brokers. CPU is that of all threads of the broker, and the better figure on a
+machine with other load. Both brokers compute each assignment without delay
+(`group.consumer.assignment.interval.ms=0`).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ async def topic_id_of(peer: Peer, name: str, partitions: int) -> bytes:
 
 
 class Member:
-    """A member of a consumer group: it takes what it is given and gives up what it has to, at once."""
+    """A consumer group member that accepts and gives up partitions as soon as the broker requires it."""
 
     def __init__(self, peer: Peer, group: str, topic: str, number: int) -> None:
         self.peer = peer
@@ -72,11 +73,11 @@ class Member:
 
     @property
     def count(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions that the member owns."""
         return sum(map(len, self.owned.values()))
 
     async def beat(self) -> bool:
-        """Send a heartbeat; return whether it was given other partitions."""
+        """Send a heartbeat; return True if the response changes the member's partitions."""
         is_new = self.epoch == 0
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
@@ -107,7 +108,7 @@ class Member:
 
 
 def is_even(members: list[Member], partitions: int) -> bool:
-    """Return whether the members have all partitions, none of them more than one more than another."""
+    """Return True if the members own all partitions, and their counts differ by at most one."""
     least, more = divmod(partitions, len(members))
     counts = [member.count for member in members]
     return sum(counts) == partitions and max(counts) <= least + bool(more) and min(counts) >= least
@@ -136,10 +137,10 @@ async def fill(target: Side, topic: str, partitions: int, records: int) -> None:
 async def share(
     target: Side, members: int, records: int, each: int, *, is_mixed: bool = False, is_exact: bool = False
 ) -> tuple[float, float]:
-    """Records per second that members of a share group get and accept, and seconds of the broker's CPU.
+    """Return the records per second that members of a share group accept, and the broker's CPU seconds.
 
-    With `is_mixed` every tenth record is released at first: what is in flight is in pieces. With `is_exact` a
-    fetch brings no more than `each` records (``record_limit``).
+    With `is_mixed` every tenth record is first released, which splits the ranges of in-flight records.
+    With `is_exact` a fetch returns no more than `each` records (``record_limit``).
     """
     partitions = 4
     control = await Peer.open(target)

@@ -1,8 +1,10 @@
-"""What it costs to write a topic as Parquet with Spark: landed by the tasks that decode it, and beside it the
-JVM connector and this source with Spark's own Parquet writer. All with zstd, all seven columns.
+"""Measure the CPU for writing a topic as Parquet with Spark.
 
-CPU is that of the JVM and all Python workers (the driver waits). The JVM connector is shown at its
-best: V2 reader, large fetches.
+The contestants are Penstock's landing, where the tasks that decode records also write the files, and Spark's
+Parquet writer after the JVM connector and after Penstock's source. All write seven columns with zstd.
+
+CPU is that of the JVM and all Python workers (the driver waits). The JVM connector has its fastest settings:
+V2 reader, large fetches.
 
     python benchmarks/spark_landing.py [--quick] [--rounds N]
 

@@ -1,8 +1,8 @@
-"""What partitions cost in Spark: topics of 1 to 4,096 partitions, this source, and the JVM connector.
+"""Measure the cost of partitions in Spark, for topics of 1 to 4,096 partitions and both Kafka sources.
 
-Each topic holds the same number of records. A batch query reads all of them; a stream reads all of them in
-its first batch, and then micro-batches of 1,000 records spread over the partitions. CPU is that of the JVM
-and all Python workers. Rows go to the `noop` sink.
+The sources are Penstock's and the JVM connector. Each topic has the same number of records. A batch query
+reads all of them; a stream reads all of them in its first batch, and then micro-batches of 1,000 records
+spread over the partitions. CPU is that of the JVM and all Python workers. Rows go to the `noop` sink.
 
     python benchmarks/spark_partitions.py [--quick] [--rounds N]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_process import running_broker
-from harness import arguments
+from harness import arguments, print_table
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from process_trees import tree_cpu
@@ -30,7 +30,7 @@ ROWS = 65_536
 MICRO_ROWS = 1_000
 PATIENCE_S = 300.0
 OPENING = "penstock.log.open.ms.max=1000"
-"""The broker opens logs as fast as it can: it alone is to be used, and what is measured is Spark."""
+"""A broker setting that lets it open logs as fast as possible, since only Spark is to be measured."""
 
 
 def main() -> None:
@@ -49,10 +49,11 @@ def main() -> None:
         try:
             for partitions in sizes:
                 found = measured(spark, brokers, partitions, forms, options.rounds)
-                print(f"\n{partitions:,} partitions, {ROWS:,} records")
-                for form, figures in found.items():
-                    medians = {name: statistics.median(values) for name, values in figures.items()}
-                    print(f"{form:9}", "   ".join(f"{name} {value:9.3f}" for name, value in medians.items()))
+                rows = [
+                    (name, *(f"{statistics.median(figures[name]):.2f}" for figures in found.values()))
+                    for name in next(iter(found.values()))
+                ]
+                print_table(f"{partitions:,} partitions, {ROWS:,} records", ("", *found), rows)
         finally:
             spark.stop()
 
@@ -60,7 +61,9 @@ def main() -> None:
 def measured(
     spark: Any, brokers: str, partitions: int, forms: list[str], rounds: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds and CPU seconds of each form, by what was done; one more round comes first and is left out."""
+    """Return the seconds and CPU seconds of each source, keyed by source and measured step.
+
+    A first round is run but not counted."""
     found: dict[str, dict[str, list[float]]] = {form: {} for form in forms}
     for number in range(rounds + 1):
         for form in forms if number % 2 else reversed(forms):
@@ -136,7 +139,7 @@ def stream(spark: Any, form: str, brokers: str, topic: str, partitions: int) -> 
 
 
 def wait_for(query: Any, rows: int) -> None:
-    """Until a query has read so many rows."""
+    """Wait until a streaming query has read `rows` rows."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if sum(p["numInputRows"] for p in query.recentProgress) >= rows:

@@ -1,15 +1,15 @@
-"""What Spark spends on reading a topic: this source, and beside it the JVM connector where Maven has it.
+"""Measure Spark's CPU for reading a topic, with Penstock's source and with the JVM connector.
 
-CPU is that of the JVM and all Python workers (the driver's own Python waits). The JVM connector is shown
-at its best: V2 reader, large fetches. Rows go nowhere: Spark's `noop` sink.
+CPU is that of the JVM and all Python workers (the driver's own Python waits). The JVM connector has its
+fastest settings: V2 reader, large fetches. Rows go to Spark's `noop` sink, which discards them.
 
     python benchmarks/spark_read.py [--quick] [--rounds N]
 
-A source in Python that does nothing but hand over one batch again and again (`empty_source.py`) stands beside
-both: what it costs, no source in Python can save.
+A Python source that only returns one batch repeatedly (`empty_source.py`) is measured too: no Python source
+can cost less.
 
-PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out. PENSTOCK_BENCH_ROWS is how many records each topic
-has (1,000,000), PENSTOCK_BENCH_SCENARIOS a list of those to run, by the names in `TOPICS` and `value`.
+PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out. PENSTOCK_BENCH_ROWS is the number of records in each
+topic (1,000,000). PENSTOCK_BENCH_SCENARIOS is a list of the scenarios to run: names in `TOPICS`, and `value`.
 """
 
 from __future__ import annotations
@@ -165,13 +165,13 @@ def read(
 
 
 def empty(spark: Any, rows: int, schema: str | None, shape: Mapping[str, int]) -> Any:
-    """The rows of the source without work. `shape` are its options for a row."""
+    """Return a data frame of the source without work. `shape` has the source's options for a row."""
     reader = spark.read.format("empty").options(rows=rows, **shape)
     return (reader.schema(schema) if schema else reader).load()
 
 
 def event_columns(frame: Any) -> Any:
-    """The attributes of events out of the headers, as SQL has to do it."""
+    """Extract CloudEvents attributes from record headers with SQL."""
     picked = [
         f"cast(element_at(filter(headers, h -> h.key = 'ce_{name}'), 1).value as string) as {name}"
         for name in ATTRIBUTES
@@ -227,7 +227,7 @@ TOPICS: Mapping[str, Callable[[int, int], pa.Table]] = {
     "headers": header_rows,
     "events": event_rows,
 }
-"""What each topic holds: a table of so many rows from a number on."""
+"""A dict from a scenario to a function that makes its records: a table from a first number and a count."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The sessions in which Spark's benchmarks run; each prints in which one its figures were taken.
+"""Make the Spark session in which a benchmark runs, and print its kind.
 
-PENSTOCK_BENCH_SESSION says which: ``penstock`` (`penstock.spark.session`, the default), ``configured`` (a
-session of one's own that `penstock.spark.configure` was given) or ``own`` (Spark's defaults).
+PENSTOCK_BENCH_SESSION selects the kind: ``penstock`` (made by `penstock.spark.session`, the default),
+``configured`` (an ordinary session after `penstock.spark.configure`) or ``own`` (with Spark's defaults).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.errors import ConfigError
 
 
 def bench_session(name: str, config: Mapping[str, str], master: str = "local[2]") -> Any:
-    """A new session of the kind that the environment says.
+    """Return a new Spark session of the kind that PENSTOCK_BENCH_SESSION selects.
 
     Raises:
         ConfigError: there is no such kind.

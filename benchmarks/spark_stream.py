@@ -1,8 +1,8 @@
-"""Small micro-batches and the start of a stream: this source, and the JVM connector where Maven has it.
+"""Measure small micro-batches and the start of a Spark stream, with Penstock's source and the JVM's.
 
-The first batch is timed from `start()` until a batch of 1,000 rows is through, in a session that has run the
-same query before. Then 1,000 rows are written again and again, each time after the last were read; time is
-that of Spark's own report, CPU that of the JVM and all Python workers. Rows go to the `noop` sink.
+The first batch is timed from `start()` to the end of a batch of 1,000 rows, in a session that has run the
+same query before. Then 1,000 rows are written repeatedly, each time after the former ones were read. Time is
+the duration that Spark reports; CPU is that of the JVM and all Python workers. Rows go to the `noop` sink.
 
     python benchmarks/spark_stream.py [--quick] [--rounds N]
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_process import running_broker
-from harness import arguments
+from harness import arguments, print_table
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from process_trees import tree_cpu
@@ -34,7 +34,7 @@ PATIENCE_S = 120.0
 
 @dataclass
 class Side:
-    """One source, and what was measured of it."""
+    """A measured data source, with its figures."""
 
     name: str
     form: str
@@ -61,18 +61,20 @@ def main() -> None:
                     run(spark, brokers, side, batches, f"topic-{side.form}-{number}", counts=number > 0)
         finally:
             spark.stop()
-    for side in sides:
-        print(
-            f"{side.name:15} first batch {statistics.median(side.first_s):6.2f} s   "
-            f"micro-batch of {ROWS:,}: {statistics.median(side.batch_ms):6.0f} ms, "
-            f"{statistics.median(side.batch_cpu_ms):6.0f} ms CPU"
-        )
-        for phase, took in side.phases.items():
-            print(f"{'':15}   {phase:20} {statistics.median(took):6.0f} ms")
+    rows = [
+        ("first batch, s", *(f"{statistics.median(side.first_s):.2f}" for side in sides)),
+        (f"micro-batch of {ROWS:,}, ms", *(f"{statistics.median(side.batch_ms):.0f}" for side in sides)),
+        ("the same, ms of CPU", *(f"{statistics.median(side.batch_cpu_ms):.0f}" for side in sides)),
+    ]
+    rows += [
+        (f"of which {phase}, ms", *(f"{statistics.median(side.phases[phase]):.0f}" for side in sides))
+        for phase in sides[0].phases
+    ]
+    print_table("A stream", ("", *(side.name for side in sides)), rows)
 
 
 def run(spark: Any, brokers: str, side: Side, batches: int, topic: str, *, counts: bool) -> None:
-    """One query from its start to its end; it is not measured where it does not count."""
+    """Run one query from its start to its end; record its figures only if `counts` is true."""
     with Admin(bootstrap_servers=brokers) as admin:
         admin.create_topic(topic, partitions=PARTITIONS)
     write_topic(plain_rows(0, ROWS), topic, brokers)
@@ -106,7 +108,9 @@ def run(spark: Any, brokers: str, side: Side, batches: int, topic: str, *, count
 
 
 def wait_for(query: Any, rows: int) -> None:
-    """Until a query has read so many rows. Its topic gets nothing before that."""
+    """Wait until a streaming query has read `rows` rows.
+
+    Nothing is written to its topic meanwhile."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if sum(p["numInputRows"] for p in query.recentProgress) >= rows:

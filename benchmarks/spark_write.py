@@ -1,7 +1,7 @@
-"""What Spark spends on writing a topic: at least once, exactly once, and beside them the JVM connector.
+"""Measure Spark's CPU for writing a topic: at least once, exactly once, and with the JVM connector.
 
-A job is the rows of a cached frame, written to a topic of four partitions by four tasks. A micro-batch is one
-batch of a stream that reads a topic and writes another. CPU is that of the JVM and all Python workers.
+In a "job" four tasks write the rows of a cached data frame to a topic of four partitions. A "micro-batch" is
+one batch of a stream that reads one topic and writes another. CPU is that of the JVM and all Python workers.
 
     python benchmarks/spark_write.py [--quick] [--rounds N]
 

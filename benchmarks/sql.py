@@ -1,7 +1,8 @@
-"""Questions to a topic: bytes over the wire and time beside a full scan, and DuckDB over the same as Parquet.
+"""Measure SQL queries of a topic: bytes fetched and time, against a full scan and DuckDB with Parquet.
 
-The broker is in this process, so that the bytes of its answers can be counted. "The last ten minutes" are a
-hundredth of the topic's time; the line of bytes says which share of a full scan a question fetches.
+The broker runs in this process, so that the bytes of its responses can be counted. "The last ten minutes" are
+a hundredth of the topic's time range. The line with bytes shows the fraction of a full scan that a query
+fetches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness import Contestant, Outcome, arguments, measure, report
+from harness import Contestant, Outcome, arguments, measure, print_table, report
 from penstock import Admin, Broker, Producer, topic_dataset
 from penstock.queries.dataset import RecordDataset
 from penstock.queries.watching import Watch
@@ -33,7 +34,7 @@ START_MS = 1_767_225_600_000
 
 
 def table(first: int, count: int) -> pa.Table:
-    """Records by number: a hundred bytes each, their times ten milliseconds apart."""
+    """Return records numbered from `first`: a hundred bytes each, with timestamps 10 ms apart."""
     numbers = np.arange(first, first + count)
     texts = [
         b'{"order": %d, "city": "%s", "note": "%064d"}' % (n, b"Ulm" if n % 50 else b"Bern", n)
@@ -49,7 +50,7 @@ def table(first: int, count: int) -> pa.Table:
 
 
 def fill(servers: str, rows: int) -> None:
-    """Write the topic in batches as producers make them."""
+    """Write the topic in batches of the size that producers make."""
     with Admin(servers) as admin:
         admin.create_topic(TOPIC, PARTITIONS, config={"retention.ms": "-1"})
     with Producer(servers, config={"compression.type": "lz4"}) as producer:
@@ -61,7 +62,7 @@ def fill(servers: str, rows: int) -> None:
 
 
 def ask(dataset: RecordDataset, query: str) -> tuple[list[tuple[object, ...]], int]:
-    """The answer, and the bytes of batches that were fetched for it."""
+    """Run a query; return its rows, and the size of the batches that were fetched for it."""
     watch = Watch()
     connection = duckdb.connect()
     connection.register("t", dataset.watched(watch))
@@ -71,7 +72,7 @@ def ask(dataset: RecordDataset, query: str) -> tuple[list[tuple[object, ...]], i
 
 
 def first_answer(servers: str) -> None:
-    """CPU of a process that answers one question, and ends."""
+    """Return the CPU of a `penstock sql` process that answers one query and ends."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = [
         "-m",
@@ -85,7 +86,7 @@ def first_answer(servers: str) -> None:
     subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"penstock sql -c in a new process: {cpu:.2f} s of CPU")
+    print_table("The first answer", ("", "CPU s"), [("`penstock sql -c` in a new process", f"{cpu:.2f}")])
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""Bytes over the wire and time of thirty questions: `penstock.sql` beside Spark's JVM connector.
+"""Compare bytes fetched and time of thirty SQL queries: `penstock.sql` and Spark's JVM connector.
 
     python benchmarks/sql_bytes.py [--quick] [--rounds N]
 
-The broker is a process of its own and counts what Fetch answers have. The connector gets the same question as
-Spark SQL, warm, with large fetches; PENSTOCK_BENCH_CONNECTOR=no leaves it out. PENSTOCK_BENCH_ROWS is the
-number of records (1,000,000; 100,000 with --quick); their times are ten milliseconds apart. Shares are of the
-bytes that a scan of everything fetches.
+The broker is a separate process that counts the bytes of its Fetch responses. The connector runs the same
+query as Spark SQL, after a warm-up, with large fetches; PENSTOCK_BENCH_CONNECTOR=no leaves it out.
+PENSTOCK_BENCH_ROWS is the number of records (1,000,000; 100,000 with --quick); their timestamps are 10 ms
+apart. Shares are fractions of the bytes that a full scan fetches.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ FETCHED = 'penstock_bytes_out_total{api="Fetch"}'
 
 
 class Question(NamedTuple):
-    """One question in the words of both sides: ``{o}`` is the offset, ``{tN}`` a time, N hundredths in, and
-    ``{late}`` ten minutes before the end."""
+    """A SQL query as a template for both dialects.
+
+    ``{o}`` stands for the offset column, ``{tN}`` for the time at N hundredths of the topic, and ``{late}``
+    for ten minutes before its end."""
 
     title: str
     text: str
@@ -46,7 +48,7 @@ class Question(NamedTuple):
 
 
 def questions(rows: int) -> list[Question]:
-    """Thirty questions: by time, offset, partition, key, value; first and newest rows; counts and groups."""
+    """Return thirty queries: by time, offset, partition, key and value; first and newest rows; aggregates."""
     mid = rows // PARTITIONS // 2
     t = f"from {TOPIC}"
     window = "timestamp >= {t50} and timestamp < {t51}"
@@ -89,7 +91,7 @@ def questions(rows: int) -> list[Question]:
 
 
 def spelt(text: str, rows: int, *, spark: bool) -> str:
-    """A question in the dialect of one side."""
+    """Return a query in the dialect of Spark SQL or of DuckDB."""
 
     def moment(ms: int) -> str:
         ms += START_MS
@@ -102,7 +104,7 @@ def spelt(text: str, rows: int, *, spark: bool) -> str:
 
 
 class Meter:
-    """What a broker has sent in answers to fetches."""
+    """A reader of the broker's metric for the bytes sent in Fetch responses."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/metrics"
@@ -114,7 +116,7 @@ class Meter:
 
 
 class Cost(NamedTuple):
-    """Of one question: bytes of the wire, seconds."""
+    """The cost of one query: bytes over the wire, and seconds."""
 
     size: int
     seconds: float
@@ -172,7 +174,7 @@ def main() -> None:
 
 
 def asked(question: Question, brokers: str, rows: int) -> object:
-    """The answer of `penstock.sql`, from its first look at the topic on."""
+    """Run a query with `penstock.sql`, including the requests for the topic's metadata."""
     return sql(spelt(question.text, rows, spark=False), brokers, dense=question.dense)
 
 

@@ -1,11 +1,12 @@
-"""Streams groups (KIP-1071) at the broker: idle members, and rebalances of tasks.
+"""Measure streams groups (KIP-1071) in the broker: idle members, and rebalances of tasks.
 
     python benchmarks/streams_groups.py [--quick] [--rounds N]
 
-Beside Apache Kafka 4.3, in turn; without Java, Penstock alone. Load comes from raw sockets, the same for both
-brokers: members are instances of one thread each, which take tasks and give them up at once. CPU is the
-broker's, all threads: the figure to compare where the machine has other work. Both compute each assignment at
-once (`group.streams.assignment.interval.ms=0`), and the internal topics are there before.
+Penstock and Apache Kafka 4.3 are measured in turn; without Java, only Penstock. The load comes from raw
+sockets and is equal for both brokers. Members are instances with one thread each, which accept and give up
+tasks immediately. CPU is that of all threads of the broker, and the better figure on a machine with other
+load. Both brokers compute each assignment without delay (`group.streams.assignment.interval.ms=0`), and the
+internal topics exist in advance.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ LISTS = (
     *("source_topics", "source_topic_regex", "repartition_sink_topics", "repartition_source_topics"),
     *("state_changelog_topics", "copartition_groups"),
 )
-"""The lists of a subtopology, which are empty where nothing is said."""
+"""The list fields of a subtopology, which `topology` leaves empty unless they are given."""
 
 Tasks = dict[str, list[int]]
 
 
 async def make_topics(peer: Peer, name: str, partitions: int) -> None:
-    """Make a topic, and what its application would have the broker make: a repartition topic, a changelog."""
+    """Create a topic with its application's repartition and changelog topics, which a broker would create."""
     topics = [
         CreatableTopic(name=each, num_partitions=partitions, replication_factor=1)
         for each in (name, f"{name}-r", f"{name}-c")
@@ -53,7 +54,9 @@ async def make_topics(peer: Peer, name: str, partitions: int) -> None:
 
 
 def topology(topic: str) -> beating.Topology:
-    """Two subtopologies: each has a task for each partition of the topic, the second has state."""
+    """Return a topology of two subtopologies.
+
+    Each has a task for each partition of the topic; the tasks of the second have state."""
 
     def made(**more: Any) -> beating.Subtopology:
         empty: dict[str, Any] = {name: [] for name in LISTS}
@@ -66,7 +69,7 @@ def topology(topic: str) -> beating.Topology:
 
 
 class Member:
-    """A member: it takes the tasks that it is given and gives up those that it has to, at once."""
+    """A streams group member that accepts and gives up tasks as soon as the broker requires it."""
 
     def __init__(self, peer: Peer, group: str, topic: str, number: int) -> None:
         self.peer = peer
@@ -86,7 +89,7 @@ class Member:
         return sum(map(len, self.standby.values()))
 
     async def beat(self) -> bool:
-        """Send a heartbeat; return whether it was told its tasks."""
+        """Send a heartbeat; return True if the response contains the member's tasks."""
         request = beating.StreamsGroupHeartbeatRequest(
             group_id=self.group, member_id=self.id, member_epoch=self.epoch
         )
@@ -123,7 +126,7 @@ def tasks_in(listed: Any) -> Tasks:
 
 
 def kind_of(standbys: int) -> Kind:
-    """Groups whose tasks with state, half of all, have so many copies."""
+    """Return the kind of groups whose stateful tasks (half of all) have `standbys` standby tasks each."""
 
     async def make_ready(peer: Peer, group: str) -> None:
         await wait_for_coordinator(peer, group)

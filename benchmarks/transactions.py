@@ -1,12 +1,12 @@
-"""Transactions from begin to commit: of 1, 1,000 and 100,000 records, by three clients at two brokers.
+"""Measure transactions of 1, 1,000 and 100,000 records, with three clients at two brokers.
 
     python benchmarks/transactions.py [--quick] [--rounds N]
 
-The clients are this package's, librdkafka's (confluent-kafka) and Java's, in turn in every round, at
-Penstock and at Apache Kafka, each on disk. A transaction is timed from the call that begins it to the return
-of the one that commits it. Records have values of 100 bytes and go to one partition. Linger is 0 for
-transactions of one record, and each client's own default for larger ones. Without Java, Penstock's broker and
-two clients.
+The clients are Penstock's, librdkafka (confluent-kafka) and Java's, in turn in every round. The brokers are
+Penstock and Apache Kafka, both with data on disk. A transaction is timed from the call that begins it to the
+return of the one that commits it. Records have values of 100 bytes and go to one partition. Linger is 0 for
+transactions of one record, and each client's own default for larger ones. Without Java, only Penstock's
+broker and the first two clients are measured.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from penstock import Producer
 VALUE = bytes(100)
 SIZES = (1, 1_000, 100_000)
 TIMES = {1: 60, 1_000: 12, 100_000: 2}
-"""Transactions in a row, in one round."""
+"""A dict from a transaction's number of records to the number of such transactions per round."""
 
 ARROW_SIZE_MIN = 1_000
 JAVA = Path(__file__).with_name("transactions_java") / "Transactions.java"
 
 Run = Callable[[int, int], list[float]]
-"""Runs so many transactions of so many records; returns the milliseconds of each."""
+"""A function that runs a number of transactions of a given size; returns the milliseconds of each."""
 
 _names = itertools.count()
 
@@ -142,7 +142,9 @@ CLIENTS = {
 
 
 def at_broker(target: Side, rounds: int, factor: float, has_java: bool) -> dict[tuple[str, int], list[float]]:
-    """The milliseconds of every transaction, by client and size."""
+    """Measure all clients at a broker.
+
+    Returns the milliseconds of every transaction, keyed by client and number of records."""
     target.create("bench", 1)
     found: dict[tuple[str, int], list[float]] = {}
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
-"""A topic of Kafka 0.7 to Arrow over a socket, beside the same records through today's protocol.
+"""Read a topic into Arrow with the Kafka 0.7 protocol, compared with today's protocol.
 
-One broker, a process of its own, serves both. The modern side has one partition, too: 0.7 has no other way
-to read a partition than one request after the other.
+One broker in a separate process serves both protocols. The topic for today's protocol has one partition too,
+since 0.7 can only read a partition with one request after another.
 """
 
 from __future__ import annotations

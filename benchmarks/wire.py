@@ -1,7 +1,7 @@
-"""`penstock wire --jsonl`: lines a second through the command itself, start-up included.
+"""Measure the lines per second of the command `penstock wire --jsonl`, including its start-up.
 
-Small requests of one kind, as a program would send that asks for one message after the other, and
-every message and version there is, once each: what compiling all of them costs.
+One input has small requests of one kind, as a program would convert one after the other. Another has every
+message and version once, which shows the cost of compiling all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 
 
 def line(message: Message, version: int) -> str:
-    """A line that `encode` completes and, with what it adds, `decode` too."""
+    """Return an input line with a message in JSON form; it is valid input for `encode`.
+
+    `decode` also accepts the line after `encode` has added its output."""
     return encode_line(
         json.dumps({"name": message.NAME, "version": version, "json": to_json(message, version)})
     )

@@ -142,14 +142,6 @@ def test_figures_of_a_failed_run_or_a_busy_machine_are_not_published(
 
 PRINTS = "from harness import print_table; print_table('t', ('', 'n'), [(os.environ['A'], sys.argv[1])])"
 
-MEASURES = """
-import json, pathlib, sys
-import write_speed
-write_speed.BENCHMARKS = pathlib.Path(sys.argv[1])
-made = write_speed.measured("A=b three.py --quick")
-print("tables:" + json.dumps(made and made.tables))
-"""
-
 
 @pytest.mark.parametrize(
     ("code", "tables"),
@@ -159,17 +151,15 @@ print("tables:" + json.dumps(made and made.tables))
     ],
 )
 def test_a_run_is_measured_with_its_settings_and_the_tables_that_it_prints(
-    tmp_path: Path, code: str, tables: object
+    writer: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, tables: object
 ) -> None:
-    """The measurement runs in a process of its own.
-
-    That process becomes the parent of all orphaned processes, and waits for them.
-    """
+    """A benchmark that fails has no result."""
+    monkeypatch.setattr(writer, "BENCHMARKS", tmp_path)
+    monkeypatch.setattr(writer, "LOOK_S", 0.01)
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))
     (tmp_path / "three.py").write_text(f"import os, sys\n{code}\n")
-    environment = {**os.environ, "PYTHONPATH": f"{BENCHMARKS}{os.pathsep}{TOOLS}"}
-    command = [sys.executable, "-c", MEASURES, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(done.stdout.rpartition("tables:")[2]) == tables
+    made = writer.measured("A=b three.py --quick")
+    assert (made and made.tables) == tables
 
 
 def test_the_page_of_measurements_has_every_benchmark() -> None:

@@ -1,7 +1,7 @@
-"""The Kafka connector of the JVM, to be measured beside ours: fetched with Maven, stand-ins compiled.
+"""Fetch Spark's JVM Kafka connector with Maven, for comparisons with Penstock's data source.
 
-Its artefact `spark-token-provider-kafka-0-10` is not published for this release; the Java files here take
-its place, without delegation tokens.
+The artefact `spark-token-provider-kafka-0-10`, which it needs, is not published for this release. The Java
+files in this directory replace it, without delegation tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 
 CONNECTOR = "4.2.0"
-"""The release of Spark whose connector is fetched unless another one is asked for."""
+"""The Spark release of the connector that is fetched by default."""
 
 ARTEFACTS = (
     "org.apache.kafka:kafka-clients:3.9.2",
@@ -23,7 +23,7 @@ REPOSITORY = Path.home() / ".m2" / "repository"
 
 
 def fetched_jar(artefact: str) -> Path:
-    """The jar of an artefact, as ``group:name:version``.
+    """Return the jar of an artefact, given as ``group:name:version``, after fetching it if necessary.
 
     Raises:
         RuntimeError: Maven did not fetch it.
@@ -38,9 +38,9 @@ def fetched_jar(artefact: str) -> Path:
 
 
 def connector_jars(directory: Path, release: str = CONNECTOR) -> list[Path]:
-    """The jars Spark needs for the format `kafka`; stand-ins are compiled into `directory`.
+    """Return the jars Spark needs for the format `kafka`; compile the replaced classes into `directory`.
 
-    `release` is that of the connector, and of the Spark that it is used with.
+    `release` is the release of the connector and of the Spark that uses it.
 
     Raises:
         RuntimeError: Maven or a Java compiler is missing, or the artefacts cannot be fetched.

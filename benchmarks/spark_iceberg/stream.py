@@ -1,8 +1,8 @@
-"""Stream a topic of JSON into a table of Iceberg by Spark with the Kafka connector, to the end of the topic.
+"""Stream a topic of JSON to its end into an Iceberg table, with Spark and the JVM Kafka connector.
 
 python stream.py SERVERS CHECKPOINT JARS CATALOG
 
-CATALOG has the options of the catalog in JSON.
+CATALOG is a JSON object with the options of the catalog.
 """
 
 from __future__ import annotations
