@@ -53,7 +53,8 @@ def test_the_data_of_an_anomaly_is_kept(
     stopping = threading.Event()
     stopping.set()
     make("broker", ["penstock"], seed=6, seconds=3600, stopping=stopping)
-    kept = [each.parent for each in tmp_path.glob("histories-broker-6-*/history-6-0")]
+    # A history that is stopped at once may have no record: only files of the broker itself are there.
+    kept = [each for each in tmp_path.glob("histories-broker-6-*") if any(each.iterdir())]
     assert len(kept) == len(found)
     said = [f"broker seed 6: the brokers' data is kept in {each}\n" for each in kept]
     assert capsys.readouterr().err == "".join(said)
