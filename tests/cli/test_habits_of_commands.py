@@ -89,7 +89,7 @@ def test_a_habit_says_what_to_type(words: str, said: str, capsys: pytest.Capture
 
 def test_a_misspelt_noun_is_suggested_as_before(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["topc", "list"]) == 2
-    assert "Did you mean 'topic'" in capsys.readouterr().err
+    assert "Did you mean 'topic'? See penstock --help" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

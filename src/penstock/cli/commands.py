@@ -150,7 +150,7 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
         # click looks among the commands that are there, and these are imported when they are asked for.
         near = nearest(typed, NOUNS)
         message += f". Did you mean '{near[0]}'?" if near else ""
-    return f"{message}; see {path} --help"
+    return f"{message}{' See' if message.endswith('?') else '; see'} {path} --help"
 
 
 def _command_path(words: Sequence[str]) -> str:
