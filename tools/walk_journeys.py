@@ -23,7 +23,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -133,7 +133,11 @@ def fetch_into_arrow() -> Counter[str]:
         servers = broker.bootstrap_servers
         read_topic("orders", servers)  # what is compiled and imported once is not a part of the way
         way.is_walked = is_of_client
-        return each_time(way, lambda: read_topic("orders", servers))
+
+        def read() -> None:
+            assert read_topic("orders", servers).num_rows == 1
+
+        return each_time(way, read)
 
 
 def transaction() -> Counter[str]:
@@ -155,22 +159,23 @@ GROUPS = ("broker/groups/", "broker/handlers/join_group", "broker/network/", "br
 def join_group() -> Counter[str]:
     from penstock import Broker, Consumer, Producer
 
-    with walked() as way, Broker() as broker:
+    with walked() as way, Broker() as broker, ExitStack() as opened:
         with Producer(broker.bootstrap_servers) as producer:
             producer.send("orders", b"two tickets").result(30)
-        consumers = [Consumer(broker.bootstrap_servers, group_id=f"billing-{n}") for n in range(WALKS)]
-        waiting = iter(consumers)
+        consumers = iter(
+            [
+                opened.enter_context(Consumer(broker.bootstrap_servers, group_id=f"billing-{number}"))
+                for number in range(WALKS)
+            ]
+        )
 
         def join() -> None:
-            consumer = next(waiting)
+            consumer = next(consumers)
             consumer.subscribe("orders")
             while not consumer.assignment():
                 consumer.poll(100)
 
-        ways = each_time(way, join)
-        for consumer in consumers:
-            consumer.close()
-        return below(ways, *GROUPS)
+        return below(each_time(way, join), *GROUPS)
 
 
 def follower() -> Counter[str]:
@@ -194,8 +199,12 @@ def table_of_events() -> Counter[str]:
             producer.send("orders", event=event, mode="structured")
         table = read_topic("orders", broker.bootstrap_servers)
     decode_events(table)  # what is compiled once is not a part of the way
+
+    def decode() -> None:
+        assert decode_events(table).num_rows == 2
+
     with walked() as way:
-        return below(each_time(way, lambda: decode_events(table)), "cloudevents/")
+        return below(each_time(way, decode), "cloudevents/")
 
 
 def question() -> Counter[str]:
@@ -205,8 +214,11 @@ def question() -> Counter[str]:
         with Producer(broker.bootstrap_servers) as producer:
             producer.send("orders", b'{"tickets": 2}').result(30)
         query = 'select tickets from orders where "offset" >= 0'
-        ways = each_time(way, lambda: sql(query, broker.bootstrap_servers))
-        return below(ways, "queries/", "tables/", "client/", "records/")
+
+        def ask() -> None:
+            assert sql(query, broker.bootstrap_servers).to_pylist() == [{"tickets": 2}]
+
+        return below(each_time(way, ask), "queries/", "tables/", "client/", "records/")
 
 
 def micro_batch() -> Counter[str]:
