@@ -34,7 +34,7 @@ def free_ports(count: int) -> list[int]:
     found: list[int] = []
     for _ in range(TRIES_MAX):
         port = dice.randrange(LOWEST, end)
-        if port not in found and _is_free(port):
+        if port not in found and is_free(port):
             found.append(port)
         if len(found) == count:
             return found
@@ -48,7 +48,8 @@ def _ephemeral_from() -> int:
         return EPHEMERAL_FROM
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return True if a server can listen on a port of 127.0.0.1."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

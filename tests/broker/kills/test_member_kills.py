@@ -7,7 +7,6 @@ compared: no finished record is delivered again, delivery counts do not go back,
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from broker.kills.diaries import Diaries
-from free_ports import free_ports
+from free_ports import free_ports, is_free
 from penstock import Admin, Producer
 from penstock.broker.interceptors import when_answered
 from penstock.protocol.api import ApiKey
@@ -141,16 +140,6 @@ def free_range(count: int) -> int:
         [port] = free_ports(1)
         if port + count < 65_536 and all(is_free(each) for each in range(port + 1, port + count)):
             return port
-
-
-def is_free(port: int) -> bool:
-    """Return True if a server can listen on this port."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 @contextmanager
