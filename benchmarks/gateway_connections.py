@@ -114,14 +114,14 @@ def main() -> None:
             served = statistics.median(latency_us(asker, small, 50) for _ in range(3))
             rows.append((what, mib(spent), f"{spent / count / 1024:,.1f} KiB", mib(kept), f"{served:,.0f}"))
 
-        note("none")
+        note("no connections")
         versions, ask = made(ApiVersionsRequest(), 0), fetch(11, b"")
         readers = []
         for _ in range(count):
             readers.append(Reader(gateway))
             readers[-1].ask(versions)
             receive(readers[-1].socket)
-        note("idle")
+        note("idle connections")
         slow = readers[: QUICK_SLOW_READERS if options.quick else SLOW_READERS]
         for reader in slow:
             reader.ask(ask)
@@ -129,15 +129,15 @@ def main() -> None:
         while time.monotonic() < end and (now := held(metrics)) != last:
             last = now
             time.sleep(1)
-        note("nobody reads")
+        note("no client reads its response")
         begin = time.perf_counter()
         whole = read_all(slow, ASKED_BYTES)
         elapsed = time.perf_counter() - begin
-        note("all have read")
+        note("all responses are read")
         for reader in readers:
             reader.socket.close()
         time.sleep(2)
-        note("all have gone")
+        note("all connections are closed")
         head = ("connections", "memory of the gateway", "each", "held bytes", "another client's Produce, µs")
         print_table(f"{count:,} connections, 8 MB asked for by {len(slow)}", head, rows)
         print(f"{whole:,} of {len(slow):,} got the whole response, in {elapsed:.1f} s")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOGIN_SECRET_BYTES = 32
 
 NOT_REGISTERED = -1
-"""The placeholder for the broker epoch of a node that no controller of Apache Kafka has registered."""
+"""The broker epoch of a node that no controller of Apache Kafka has registered."""
 
 
 class UnflushedLog(NamedTuple):

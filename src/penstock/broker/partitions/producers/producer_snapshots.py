@@ -34,8 +34,7 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 
 NO_BATCH = SeenBatch(-1, -1, -1, -1, -1)
-"""The placeholder in a snapshot for the last batch of a producer that has none since a marker raised
-its epoch."""
+"""The last batch of a producer in a snapshot, if a marker has raised its epoch and no batch has followed."""
 
 
 class ProducerSnapshots:
