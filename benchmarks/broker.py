@@ -242,7 +242,8 @@ def read_bulk(
 ) -> tuple[float, float]:
     """Return records/s and the broker's CPU seconds for reading from offset `first` on.
 
-    `more` overrides consumer settings."""
+    `more` overrides consumer settings.
+    """
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(

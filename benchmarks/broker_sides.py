@@ -51,7 +51,8 @@ class Side:
     def cpu_seconds(self) -> float:
         """User and system CPU seconds of all threads of the process.
 
-        On Linux the figure is exact to the nanosecond."""
+        On Linux the figure is exact to the nanosecond.
+        """
         if sys.platform == "linux":
             return time.clock_gettime(~self.pid << 3 | 2)
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -103,7 +104,8 @@ def ask(connection: socket.socket, request: Message, version: int) -> bytes:
 def penstock_side(*options: str, on_disk: bool = True, source: Path | None = None) -> Iterator[Side]:
     """Run Penstock's broker.
 
-    `options` are command line options; `source` is another work tree to run it from."""
+    `options` are command line options; `source` is another work tree to run it from.
+    """
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
         command = [sys.executable, "-m", "penstock.broker", *(options or ("--port", "0"))]
         if on_disk:

@@ -45,7 +45,8 @@ WORDS = [
 def table_of(rows: int, value_bytes: int) -> pa.Table:
     """Return a table of values of one size without keys.
 
-    Values are numbers and words that compress about as well as JSON does."""
+    Values are numbers and words that compress about as well as JSON does.
+    """
     dice = random.Random(rows)
     pool = []
     for _ in range(997):
@@ -77,7 +78,8 @@ def confluent_consumer(bootstrap: str) -> ck.Consumer:
 def consume_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
     """Consume a topic with confluent-kafka.
 
-    One consumer serves all rounds, since closing it takes seconds."""
+    One consumer serves all rounds, since closing it takes seconds.
+    """
     consumer.assign([ck.TopicPartition(topic, p, ck.OFFSET_BEGINNING) for p in range(PARTITIONS)])
     seen = 0
     while seen < rows:

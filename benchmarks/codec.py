@@ -62,7 +62,8 @@ def best(work: Callable[[], Any]) -> float:
 def best_of(works: list[Callable[[], Any]]) -> list[float]:
     """Return the CPU microseconds of one call of each function.
 
-    Each figure is the best of a few rounds of about 20 ms, which the functions run in turn."""
+    Each figure is the best of a few rounds of about 20 ms, which the functions run in turn.
+    """
     counts = []
     for work in works:
         warm_up(work)
@@ -307,7 +308,8 @@ def hot_path() -> None:
 def packed_metadata(encoding: str) -> type:
     """Return a MetadataResponse class with an additional version, where a partition's integers are packed.
 
-    `encoding` is the name of the packed encoding."""
+    `encoding` is the name of the packed encoding.
+    """
     source = json.loads(Path(definitions_directory(), "MetadataResponse.json").read_text())
     source["validVersions"] = "0-14"
     topics = next(field for field in source["fields"] if field["name"] == "Topics")

@@ -15,7 +15,8 @@ COLOURS = ("#0b6e99", "#c2571a", "#3a7d44", "#7a3e9d")
 class Panel(NamedTuple):
     """A panel with curves over the same horizontal axis.
 
-    `curves` is a dict from a curve's name to its values, in the order of `xs`."""
+    `curves` is a dict from a curve's name to its values, in the order of `xs`.
+    """
 
     title: str
     xs: Sequence[float]

@@ -32,7 +32,8 @@ RECEIVE_BYTES = 16 << 10
 STALL_S = 20.0
 """Seconds for which the slow readers read nothing, at most.
 
-They begin earlier if the gateway's buffered bytes have not grown for a second."""
+They begin earlier if the gateway's buffered bytes have not grown for a second.
+"""
 
 
 class Reader:

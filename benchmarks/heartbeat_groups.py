@@ -107,7 +107,8 @@ async def idle_cpu(kind: Kind, target: Side, count: int, seconds: float) -> floa
 async def rebalance(kind: Kind, target: Side, count: int, amount: int) -> dict[str, tuple[float, float]]:
     """Return the seconds and CPU seconds of three rebalances.
 
-    In the first all members join, in the second one more joins, and in the third one leaves."""
+    In the first all members join, in the second one more joins, and in the third one leaves.
+    """
     peer = await Peer.open(target)
     topic = f"rebalance-{next(names)}-{os.getpid()}"
     await kind.make_topic(peer, topic, amount)
@@ -161,7 +162,8 @@ async def print_idle(kind: Kind, targets: list[Side], rounds: int, quick: bool, 
 async def print_rebalances(kind: Kind, targets: list[Side], rounds: int, quick: bool, over: str) -> None:
     """Print the time and CPU of rebalances at each broker: medians of rounds in which brokers take turns.
 
-    `over` is a format string for the numbers of members and of partitions or tasks."""
+    `over` is a format string for the numbers of members and of partitions or tasks.
+    """
     members, amount = (10, 100) if quick else (50, 500)
     for target in targets:
         await rebalance(kind, target, members, amount)  # for the JVM to get warm

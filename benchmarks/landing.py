@@ -43,7 +43,8 @@ PARTITIONS = 4
 COMMIT_MS = 5_000
 """The sink's commit interval in ms.
 
-A run ends with the first commit after which the table has every record."""
+A run ends with the first commit after which the table has every record.
+"""
 
 SINK_S_MAX = 600
 """Seconds that the sink may take until its table has every record."""
@@ -250,7 +251,8 @@ def cpu_of(words: list[str], place: Path) -> float:
 def cpu_of_program(command: list[str], place: Path, until: Callable[[], bool] | None = None) -> float:
     """Return the CPU seconds of a program.
 
-    If `until` is given, the program is killed as soon as that function returns True."""
+    If `until` is given, the program is killed as soon as that function returns True.
+    """
     with (place / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place)
         last = time.monotonic() + SINK_S_MAX

@@ -10,7 +10,8 @@ BROKER = "penstock.broker"
 FORK_SERVER = "penstock.spark.runtime.fork_server"
 """The module in a fork server's command line, whose last argument is the JVM's process id.
 
-A fork server is no child of the JVM, but its own children are Python workers."""
+A fork server is no child of the JVM, but its own children are Python workers.
+"""
 
 
 def tree_cpu() -> float:

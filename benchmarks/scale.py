@@ -68,7 +68,8 @@ class Point(NamedTuple):
 class Axis(NamedTuple):
     """A quantity that grows, such as topics.
 
-    `points` is a function that measures a list of sizes; `word` is the label of the horizontal axis."""
+    `points` is a function that measures a list of sizes; `word` is the label of the horizontal axis.
+    """
 
     word: str
     sizes: tuple[int, ...]
@@ -116,7 +117,8 @@ def create(side: Side, topics: Sequence[CreatableTopic]) -> None:
 def on_first_core() -> Iterator[Side]:
     """Run a broker on the first available core.
 
-    All brokers run there, since cores of one machine may differ in speed and load."""
+    All brokers run there, since cores of one machine may differ in speed and load.
+    """
     with penstock_side() as side:
         if sys.platform == "linux":
             os.sched_setaffinity(side.pid, {min(os.sched_getaffinity(0))})
@@ -260,7 +262,8 @@ def groups(sizes: Sequence[int], yard: Yardstick) -> Iterator[Point]:
 def log_bytes(sizes: Sequence[int], yard: Yardstick) -> Iterator[Point]:
     """Measure logs of given sizes in MB, with batches of 10 KB.
 
-    Each read begins at a random offset and returns one batch."""
+    Each read begins at a random offset and returns one batch.
+    """
     batch = encode_batch([(None, b"x" * (FILLING_BYTES // 10), (), 1_700_000_000_000)] * 10)
     for size in sizes:
         with on_first_core() as side:

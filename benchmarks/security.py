@@ -123,7 +123,8 @@ def secured_kafka(directory: Path) -> Iterator[Secured]:
 def bulk(sides: Sequence[Secured], total_bytes: float, rounds: int) -> None:
     """Measure librdkafka writing and reading 1 KB records, plaintext and with TLS.
 
-    Prints the CPU of the broker and of librdkafka."""
+    Prints the CPU of the broker and of librdkafka.
+    """
     size = 1_000
     count = int(total_bytes / size)
     found: dict[tuple[str, str, str], list[tuple[float, float, float]]] = {}
@@ -220,7 +221,8 @@ def moved_by_librdkafka_at(
 def handshakes(sides: Sequence[Secured], count: int, rounds: int) -> None:
     """Measure new connections, one after another: TLS, and TLS with a SCRAM login.
 
-    A connection is timed until its first response."""
+    A connection is timed until its first response.
+    """
     rows = []
     attempts: dict[str, Callable[[Secured], None]] = {
         **{name: _encrypted(version) for name, version in VERSIONS.items()},

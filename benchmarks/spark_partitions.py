@@ -63,7 +63,8 @@ def measured(
 ) -> dict[str, dict[str, list[float]]]:
     """Return the seconds and CPU seconds of each source, keyed by source and measured step.
 
-    A first round is run but not counted."""
+    A first round is run but not counted.
+    """
     found: dict[str, dict[str, list[float]]] = {form: {} for form in forms}
     for number in range(rounds + 1):
         for form in forms if number % 2 else reversed(forms):

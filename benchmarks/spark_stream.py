@@ -110,7 +110,8 @@ def run(spark: Any, brokers: str, side: Side, batches: int, topic: str, *, count
 def wait_for(query: Any, rows: int) -> None:
     """Wait until a streaming query has read `rows` rows.
 
-    Nothing is written to its topic meanwhile."""
+    Nothing is written to its topic meanwhile.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if sum(p["numInputRows"] for p in query.recentProgress) >= rows:

@@ -40,7 +40,8 @@ class Question(NamedTuple):
     """A SQL query as a template for both dialects.
 
     ``{o}`` stands for the offset column, ``{tN}`` for the time at N hundredths of the topic, and ``{late}``
-    for ten minutes before its end."""
+    for ten minutes before its end.
+    """
 
     title: str
     text: str

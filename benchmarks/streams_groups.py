@@ -56,7 +56,8 @@ async def make_topics(peer: Peer, name: str, partitions: int) -> None:
 def topology(topic: str) -> beating.Topology:
     """Return a topology of two subtopologies.
 
-    Each has a task for each partition of the topic; the tasks of the second have state."""
+    Each has a task for each partition of the topic; the tasks of the second have state.
+    """
 
     def made(**more: Any) -> beating.Subtopology:
         empty: dict[str, Any] = {name: [] for name in LISTS}

@@ -144,7 +144,8 @@ CLIENTS = {
 def at_broker(target: Side, rounds: int, factor: float, has_java: bool) -> dict[tuple[str, int], list[float]]:
     """Measure all clients at a broker.
 
-    Returns the milliseconds of every transaction, keyed by client and number of records."""
+    Returns the milliseconds of every transaction, keyed by client and number of records.
+    """
     target.create("bench", 1)
     found: dict[tuple[str, int], list[float]] = {}
     with ExitStack() as stack:

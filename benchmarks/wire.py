@@ -30,7 +30,8 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 def line(message: Message, version: int) -> str:
     """Return an input line with a message in JSON form; it is valid input for `encode`.
 
-    `decode` also accepts the line after `encode` has added its output."""
+    `decode` also accepts the line after `encode` has added its output.
+    """
     return encode_line(
         json.dumps({"name": message.NAME, "version": version, "json": to_json(message, version)})
     )

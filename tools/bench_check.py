@@ -96,7 +96,8 @@ def measured(tree: Path, names: Sequence[str]) -> dict[str, float]:
 def all_rounds(rounds: int, names: Sequence[str], seed: int) -> dict[str, Times]:
     """Run all rounds; return the times of each side, keyed by case.
 
-    A first round is run but not counted."""
+    A first round is run but not counted.
+    """
     sides = {"base": BASE, "again": BASE, "now": ROOT}
     times: dict[str, Times] = {side: {} for side in sides}
     dice = random.Random(seed)

@@ -82,7 +82,8 @@ def write(path: Path, text: str) -> None:
 def for_the_site(text: str, folder: Path) -> str:
     """Return a page without remarks for tests.
 
-    Links to files that are not pages of the site are replaced with the files' names."""
+    Links to files that are not pages of the site are replaced with the files' names.
+    """
 
     def link(match: re.Match[str]) -> str:
         target = match[2].partition("#")[0]

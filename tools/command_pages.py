@@ -47,7 +47,8 @@ def described(command: click.Command, context: click.Context, level: int) -> str
 def help_text(command: click.Command) -> str:
     """Return a command's help as Markdown.
 
-    A paragraph that click prints without refilling becomes a text block."""
+    A paragraph that click prints without refilling becomes a text block.
+    """
     parts = []
     for paragraph in inspect.cleandoc(command.help or command.short_help or "").split("\n\n"):
         lines = paragraph.split("\n")

@@ -53,7 +53,8 @@ def read_definition(path: Path) -> Json:
 def read_edition(directory: Path) -> dict[object, Json]:
     """Return the condensed definitions of one Kafka release, keyed by identity.
 
-    Requests and responses are identified by API key, so that a renamed API keeps its identity."""
+    Requests and responses are identified by API key, so that a renamed API keeps its identity.
+    """
     edition: dict[object, Json] = {}
     for path in sorted(directory.rglob("*.json")):
         definition = condense_message(read_definition(path))

@@ -98,7 +98,8 @@ class Room(NamedTuple):
 def layers() -> list[list[str]]:
     """Return the subpackages in each layer, from top to bottom.
 
-    Only the contract of the whole package is read; subpackages may have their own."""
+    Only the contract of the whole package is read; subpackages may have their own.
+    """
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = rules["tool"]["importlinter"]["contracts"]
     [contract] = [contract for contract in contracts if contract.get("containers") == ["penstock"]]

@@ -50,7 +50,8 @@ def rows(package: Path, contracts: list[dict[str, object]], depth: int = 0) -> l
 def current_map(page: str) -> str:
     """Return the list that the page has now, between its two markers.
 
-    Raises ``ValueError`` if a marker is missing."""
+    Raises ``ValueError`` if a marker is missing.
+    """
     begin = page.index(BEGIN) + len(BEGIN)
     return page[begin : page.index(END, begin)]
 

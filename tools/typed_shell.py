@@ -106,7 +106,8 @@ class TypedShell:
     def leave_python(self, timeout_s: float) -> None:
         """End the Python session, if there is one.
 
-        Raises the errors of `type`; the session's exit code must be 0."""
+        Raises the errors of `type`; the session's exit code must be 0.
+        """
         if self._is_in_python:
             self._is_in_python = False
             self.type("exit()\n", timeout_s)

@@ -224,7 +224,8 @@ def question() -> Counter[str]:
 def micro_batch() -> Counter[str]:
     """Record a Spark micro-batch: one reader plans it, and a copy of the reader reads the data.
 
-    Spark runs the copy in another process."""
+    Spark runs the copy in another process.
+    """
     from penstock import Broker, Producer
     from penstock.spark.source.data_source import PenstockDataSource
 
@@ -295,13 +296,15 @@ def with_counts(page: str, ways: dict[str, Counter[str]]) -> str:
 LIBRARIES = ("duckdb", "numpy", "pyarrow.compute")
 """Libraries that the recorded programs import.
 
-They are imported in advance and unprofiled, since importing them each time would take a third of the time."""
+They are imported in advance and unprofiled, since importing them each time would take a third of the time.
+"""
 
 
 def walk(*titles: str) -> dict[str, Counter[str]]:
     """Return the calls of each module for these sections of ARCHITECTURE.md, recorded in a new process.
 
-    All threads of that process start with the profiler."""
+    All threads of that process start with the profiler.
+    """
     done = subprocess.run(
         [sys.executable, __file__, *titles], capture_output=True, text=True, check=True, timeout=600
     )

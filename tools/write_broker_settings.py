@@ -44,7 +44,8 @@ OWN_ARGUMENTS = ("host", "port")
 def is_shown(key: ConfigKey) -> bool:
     """Return True if a setting gets a keyword argument.
 
-    Settings for Kafka 0.7 and settings without effect get none."""
+    Settings for Kafka 0.7 and settings without effect get none.
+    """
     return key.has_effect and not key.name.startswith("penstock.0.7.") and key.name not in OWN_ARGUMENTS
 
 

@@ -102,7 +102,8 @@ def machine() -> str:
 def busy_s() -> float:
     """Return the seconds for which all processors have been busy so far.
 
-    They include time that a hypervisor gave to other virtual machines."""
+    They include time that a hypervisor gave to other virtual machines.
+    """
     user, nice, system, _, _, irq, softirq, steal = Path("/proc/stat").read_text("utf-8").split()[1:9]
     ticks = sum(map(int, (user, nice, system, irq, softirq, steal)))
     return ticks / os.sysconf("SC_CLK_TCK")

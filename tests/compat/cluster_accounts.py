@@ -236,7 +236,8 @@ def all_in_sync(admin: Admin, names: Sequence[str]) -> bool:
 def account_of(cluster: Nodes, admin: Admin, client: Client) -> Account:
     """Wait until a client has read and committed everything, end it, and compare its output with the log.
 
-    The wait ends early after `SETTLING_PATIENCE_S` seconds, or when the program exits."""
+    The wait ends early after `SETTLING_PATIENCE_S` seconds, or when the program exits.
+    """
     deadline = time.monotonic() + SETTLING_PATIENCE_S
 
     def wait(holds: Callable[[], bool]) -> None:

@@ -47,7 +47,8 @@ class Client:
     def produce(self) -> int:
         """Produce while `State.sending` is true, and print each record's outcome.
 
-        Return how many were sent."""
+        Return how many were sent.
+        """
         raise NotImplementedError
 
     def consume(self) -> None:

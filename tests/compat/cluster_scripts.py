@@ -246,7 +246,8 @@ def script(function: Callable[[ClusterTalk], None]) -> Callable[[ClusterTalk], N
 def who_serves_what(talk: ClusterTalk) -> None:
     """Send requests to the leader, to followers, and to a broker without a replica.
 
-    The requests vary the leader epoch and the client's rack."""
+    The requests vary the leader epoch and the client's rack.
+    """
     talk.make("t", [1, 2, 3], min_insync_replicas=2)
     talk.make("u", [2, 1], min_insync_replicas=1)
     talk.look("t", "u")
@@ -315,7 +316,8 @@ def what_is_refused(talk: ClusterTalk) -> None:
 def a_leader_dies_and_comes_back(talk: ClusterTalk) -> None:
     """Kill a leader, let it be fenced, start it again, and elect it again.
 
-    Requests meanwhile carry leader epochs that are too old or too new."""
+    Requests meanwhile carry leader epochs that are too old or too new.
+    """
     talk.make("t", [1, 2, 3], min_insync_replicas=2)
     talk.make("m", [1, 2], min_insync_replicas=2)
     for name in ("t", "m"):
@@ -359,7 +361,8 @@ def a_leader_dies_and_comes_back(talk: ClusterTalk) -> None:
 def an_unclean_election(talk: ClusterTalk) -> None:
     """Kill the only in-sync replica while the other replica of the partition lacks records.
 
-    The unclean election is first refused, then requested, and for one topic allowed by its configuration."""
+    The unclean election is first refused, then requested, and for one topic allowed by its configuration.
+    """
     talk.make("u", [1, 2], min_insync_replicas=1)
     talk.make("x", [1, 2], min_insync_replicas=1, unclean_leader_election_enable="true")
     for name in ("u", "x"):
@@ -436,7 +439,8 @@ def replicas_move(talk: ClusterTalk) -> None:
 def talk_replicas(talk: ClusterTalk, name: str) -> Sequence[int]:
     """Return the replicas of partition 0 that all live brokers report.
 
-    Returns an empty list while the brokers report lists of different lengths."""
+    Returns an empty list while the brokers report lists of different lengths.
+    """
     found: list[list[int]] = []
     for broker in talk.living:
         asked = {"topics": [{"name": talk.topics[name][0], "topic_id": NO_ID}]}

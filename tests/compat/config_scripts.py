@@ -1,6 +1,7 @@
 """Request scripts about the configuration of brokers, loggers, groups and client metrics.
 
-Tests run each script against Penstock and against Apache Kafka, and compare the answers."""
+Tests run each script against Penstock and against Apache Kafka, and compare the answers.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ MARKS = {"compat", "slow", "soak"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests without one of the marks by which `make compat` selects tests.
 
-    `make test` does not collect this folder, so an unmarked test would never run."""
+    `make test` does not collect this folder, so an unmarked test would never run.
+    """
     bare = [
         item.nodeid
         for item in items

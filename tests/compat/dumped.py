@@ -1,6 +1,7 @@
 """Print the files of a data directory as lines: with kafka-dump-log, and with Penstock's own readers.
 
-Tests compare the lines of the two."""
+Tests compare the lines of the two.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def dump_log(files: Sequence[Path], *words: str, version: str = "4.3.0") -> dict
 def files_of(directory: Path) -> dict[str, list[Path]]:
     """Return the files of a data directory that kafka-dump-log can read, keyed by their decoder option.
 
-    The key is an empty string for files that need no decoder."""
+    The key is an empty string for files that need no decoder.
+    """
     found: dict[str, list[Path]] = {}
     for partition, path in find_partitions(str(directory)).items():
         for file in sorted(Path(path).iterdir()):
@@ -254,7 +256,8 @@ def _producer_lines(file: Path) -> Iterator[str]:
 def comparable(line: str) -> list[object]:
     """Split a line into JSON objects and the text between them.
 
-    Lines compared in this form may differ in the order of JSON fields."""
+    Lines compared in this form may differ in the order of JSON fields.
+    """
     parts: list[object] = []
     decoder = json.JSONDecoder()
     position = 0

@@ -12,7 +12,8 @@ SUBSCRIPTION = struct.pack(">hih1si", 0, 1, 1, b"t", -1)
 ASSIGNMENT = struct.pack(">hii", 0, 0, -1)
 """A valid empty assignment.
 
-Apache Kafka does not answer a SyncGroup whose assignment it cannot parse."""
+Apache Kafka does not answer a SyncGroup whose assignment it cannot parse.
+"""
 
 MEMBER_ID_REQUIRED = 79
 GROUP_ERRORS_WHILE_STARTING = (14, 15, 16)
@@ -359,7 +360,8 @@ def changing_assignors(t: Talk) -> None:
 def missing_members(t: Talk) -> None:
     """Let members miss a rebalance, so that the coordinator removes them.
 
-    In JoinGroup version 0 the coordinator waits for the session timeout instead of the rebalance timeout."""
+    In JoinGroup version 0 the coordinator waits for the session timeout instead of the rebalance timeout.
+    """
     for version in t.some_versions("JoinGroup"):
         crowd = Crowd(t, coordinated(t, f"missing{version}"), version, rebalance_ms=1_000)
         crowd.timeouts["session_timeout_ms"] = 6_000

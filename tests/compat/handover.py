@@ -47,7 +47,8 @@ class Turns:
         self.controller_listener = f"CONTROLLER://127.0.0.1:{self._controller}"
         """The controller's listener.
 
-        A test that sets `listeners` for Apache Kafka must include it."""
+        A test that sets `listeners` for Apache Kafka must include it.
+        """
         self._dynamic_quorum = dynamic_quorum
 
     @property
@@ -306,7 +307,8 @@ class Connected:
     def check(self) -> None:
         """Assert that no acknowledged record is lost or duplicated.
 
-        Also assert that groups have read all records up to their committed offsets."""
+        Also assert that groups have read all records up to their committed offsets.
+        """
         assert not self.failures, self.failures[:10]
         clients = {"ours", "librdkafka"} | ({"java"} if self._java is not None else set())
         assert {value.split()[0] for value in self.acked} == clients

@@ -23,7 +23,8 @@ READ_S_MAX = 2400
 def read_by(reader: str, tables: Mapping[str, str], directory: Path, rest: str = "") -> dict[str, pa.Table]:
     """Read tables with DuckDB or Spark; return them by the names they have in `tables`.
 
-    `rest` is the URL of the Iceberg REST catalog, empty if none is used."""
+    `rest` is the URL of the Iceberg REST catalog, empty if none is used.
+    """
     python = python_program("duckdb-lake" if reader == "duckdb" else "spark-4.1")
     words = []
     if reader == "spark":

@@ -116,7 +116,8 @@ class Mixed:
 def a_live_group_changes_its_protocol(t: Talk) -> None:
     """Let a KIP-848 consumer join a classic group, share its partitions, and leave.
 
-    After the consumer left, the group is classic again."""
+    After the consumer left, the group is classic again.
+    """
     if not t.offers("ConsumerGroupHeartbeat"):
         return
     mixed = Mixed(t, "turning")

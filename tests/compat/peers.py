@@ -88,7 +88,8 @@ def until(holds: Callable[[], object], what: str, patience_s: float = PATIENCE_S
 def need(tool: str) -> str:
     """Return the path of a program on this machine.
 
-    Without the program the test is skipped, or fails if `CI` is true."""
+    Without the program the test is skipped, or fails if `CI` is true.
+    """
     path = shutil.which(tool, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
     if path is None:
         reason = f"{tool} is missing; on Debian: apt install {DEBIAN_PACKAGES.get(tool, tool)}"
@@ -101,7 +102,8 @@ def need(tool: str) -> str:
 def need_module(name: str) -> Any:
     """Import a client library of the `dev` group.
 
-    Without the library the tests are skipped, or fail if `CI` is true."""
+    Without the library the tests are skipped, or fail if `CI` is true.
+    """
     if os.environ.get("CI") != "true":
         return pytest.importorskip(name)
     with warnings.catch_warnings():
@@ -112,7 +114,8 @@ def need_module(name: str) -> Any:
 def _run(command: list[str], directory: Path, **environment: str) -> str:
     """Run a build tool and return its standard output.
 
-    Fail the test with the tool's output if the tool fails."""
+    Fail the test with the tool's output if the tool fails.
+    """
     done = subprocess.run(
         command,
         cwd=directory,
@@ -133,7 +136,8 @@ def _run(command: list[str], directory: Path, **environment: str) -> str:
 def _one_at_a_time(tool: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Make a decorator that lets only one process at a time use a tool.
 
-    Package managers share caches that they do not lock."""
+    Package managers share caches that they do not lock.
+    """
 
     def decorate(fetch: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(fetch)
@@ -252,7 +256,8 @@ def java_command(
 def _compiled(source: Path, classpath: str) -> Path:
     """Return a directory with the compiled classes of a Java source file.
 
-    Compiling once in advance saves each JVM a second or two."""
+    Compiling once in advance saves each JVM a second or two.
+    """
     place = hashlib.sha256(source.read_bytes() + b"\0" + classpath.encode()).hexdigest()[:16]
     classes = CACHE / f"{source.stem}-{place}.classes"
     if not classes.exists():
@@ -285,7 +290,8 @@ def class_archive(classpath: str) -> tuple[str, ...]:
 def _make_archive(version: str, archive: Path) -> None:
     """Make a release's class data sharing archive.
 
-    The file is empty if this Java is older than 13, which cannot make one."""
+    The file is empty if this Java is older than 13, which cannot make one.
+    """
     part = archive.with_suffix(f".{os.getpid()}")
     making = ("-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={part}")
     _making.add(version)
@@ -363,7 +369,8 @@ def _properties(path: Path, settings: Mapping[str, object]) -> Path:
 def _settings(version: str, port: int, second_port: int, directory: Path) -> dict[str, object]:
     """Return the settings of one Apache Kafka broker on loopback.
 
-    A release ignores the settings that it does not know."""
+    A release ignores the settings that it does not know.
+    """
     settings: dict[str, object] = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": directory / "data",

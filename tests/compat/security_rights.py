@@ -111,7 +111,8 @@ class SecuredTalk(Talk):
     def user(self, name: str | None) -> int:
         """Return the number of this user's connection.
 
-        For None it returns a new connection without authentication."""
+        For None it returns a new connection without authentication.
+        """
         for number, known in self.names.items():
             if known == name and name is not None:
                 return number
@@ -164,7 +165,8 @@ class SecuredTalk(Talk):
         """Return a value in comparable form, as `Talk.plain` does.
 
         In addition, topic ids are replaced with names, and list entries without a name get a
-        distinguishing key."""
+        distinguishing key.
+        """
         if field == "topic_id" and value in self.topic_names:
             return f"id of {self.topic_names[value]}"
         if field == "producer_id" and isinstance(value, int):
@@ -876,7 +878,8 @@ simply(
 def table(t: SecuredTalk, user: str, *, is_short: bool = False) -> None:
     """Send every API's requests as this user, in the oldest, a middle and the newest version.
 
-    If `is_short` is true, the middle version is left out."""
+    If `is_short` is true, the middle version is left out.
+    """
     names = Names(t, user)
     on = t.user(user)
     for api, trees in ASKED.items():

@@ -41,7 +41,8 @@ MECHANIC = "mechanic"
 def everyone(t: SecuredTalk) -> None:
     """Test `allow.everyone.if.no.acl.found`: only resources without any ACL are open to every user.
 
-    The script must run first, while no ACLs exist."""
+    The script must run first, while no ACLs exist.
+    """
     on = t.user(ONE)
     names = [t.create_topic(name) for name in ("open", "named", "denied", "in-prefix")]
     asked = {
@@ -119,7 +120,8 @@ Ask = tuple[int, str, int, dict[str, Any]]
 def together(t: SecuredTalk, asked: list[Ask]) -> list[Any]:
     """Send requests on several connections at once, since each failed authentication is delayed.
 
-    Returns the answers in the order of the requests."""
+    Returns the answers in the order of the requests.
+    """
     for on, api, version, tree in asked:
         t.send(api, version, tree, on=on)
     return [t.receive(on=on) for on, *_ in asked]

@@ -96,7 +96,8 @@ def share_key(group: str, topic_id: bytes, index: int) -> str:
 def note_states(t: Talk, group: str, topic_id: bytes, partitions: int) -> None:
     """Record the stored records of each share partition.
 
-    They are recorded one by one, since a batch may hold records of several share partitions."""
+    They are recorded one by one, since a batch may hold records of several share partitions.
+    """
     for number in range(partitions):
         index = partition_of(share_key(group, topic_id, number), STATE_PARTITIONS)
         rows = [
@@ -510,7 +511,8 @@ def note_letters(t: Talk, topic: str, partition: int, count: int) -> None:
 def share_dead_letters(t: Talk) -> None:
     """Reject records or deliver them too often.
 
-    The dead letter topic is missing, created automatically, valid, or unsuitable."""
+    The dead letter topic is missing, created automatically, valid, or unsuitable.
+    """
     if not t.offers("ShareFetch") or t.latest("ApiVersions") < SINCE_4_4:
         return
     name = f"dlq.{t.name('a')}"

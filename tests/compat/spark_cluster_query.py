@@ -108,7 +108,8 @@ def arrived(table: ParquetTable, running: object, count: int) -> list[int]:
     """Return the sorted numbers in the output table.
 
     The function returns as soon as there are `count` numbers, the query has ended, or PATIENCE_S seconds
-    have passed."""
+    have passed.
+    """
     deadline = time.monotonic() + PATIENCE_S
     values: list[int] = []
     while time.monotonic() < deadline and len(values) < count:

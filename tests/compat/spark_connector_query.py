@@ -293,7 +293,8 @@ def offsets_of(bench: Bench) -> list[int]:
 def differential(bench: Bench, is_short: bool) -> dict[str, object]:
     """Run each test case with Penstock's Spark source and with Spark's own Kafka connector.
 
-    Returns the connector's number of rows or micro-batches per case, and both results where they differ."""
+    Returns the connector's number of rows or micro-batches per case, and both results where they differ.
+    """
     outcomes: dict[str, object] = {}
     differences = {}
     for what, cases, read in (("batch", BATCH, bench.rows), ("stream", STREAM, bench.batches)):
@@ -314,7 +315,8 @@ class Query:
     """A streaming query whose source changes between runs.
 
     It stores what each micro-batch wrote under the batch's number, so that a repeated batch replaces its
-    first run."""
+    first run.
+    """
 
     def __init__(self, bench: Bench, name: str, frame: Callable[[Callable[..., Any]], Any]) -> None:
         self.bench = bench
@@ -326,7 +328,8 @@ class Query:
         """Read all available records.
 
         With `dies_at` the query fails after that many complete micro-batches, having written half of the
-        next one."""
+        next one.
+        """
         left = [dies_at]
 
         def load(**chosen: str) -> Any:
@@ -354,7 +357,8 @@ class Query:
 def moves(bench: Bench) -> dict[str, object]:
     """Switch a query with two sources between the connector and Penstock, killing it on the way.
 
-    Partitions and topics are added meanwhile."""
+    Partitions and topics are added meanwhile.
+    """
     bench.topic("orders-a", 2)
     bench.topic("single")
 
@@ -522,7 +526,8 @@ def wander(bench: Bench, chance: random.Random, steps: int) -> dict[str, object]
 def java_settings(spark: Any) -> list[str]:
     """Return the Java client settings that the source neither accepts nor rejects with advice.
 
-    Settings that the source knows but ignores count as accepted."""
+    Settings that the source knows but ignores count as accepted.
+    """
     clients = spark._jvm.org.apache.kafka.clients
     odd = []
     for names, options, check in (

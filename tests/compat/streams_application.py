@@ -21,7 +21,8 @@ BY_STREAMS_GROUPS = ("group.protocol=streams", "session.timeout.ms=", "heartbeat
 PATIENT = ("retry.backoff.max.ms=300", "producer.transaction.timeout.ms=300000")
 """Settings for instances whose brokers are killed.
 
-With a shorter transaction timeout, a transaction that times out meanwhile would end the instance."""
+With a shorter transaction timeout, a transaction that times out meanwhile would end the instance.
+"""
 
 GROUP_SETTINGS = {
     "group.streams.min.session.timeout.ms": "8000",
@@ -62,14 +63,16 @@ class Application:
     def is_running(self) -> bool:
         """True if the last printed state is RUNNING.
 
-        If the instance has printed an error, the test fails."""
+        If the instance has printed an error, the test fails.
+        """
         assert not any(line.startswith("error") for line in self.lines), self.lines
         return [line for line in self.lines if line.startswith("state")][-1:] == ["state RUNNING"]
 
     def ask(self, word: str) -> int:
         """Return the count of a word in the instance's store.
 
-        Returns -1 while the store is unavailable, or if another instance stores the word."""
+        Returns -1 while the store is unavailable, or if another instance stores the word.
+        """
         assert self.process.stdin is not None
         before = len(self._answers())
         self.process.stdin.write(f"{word}\n")
@@ -137,7 +140,8 @@ def numbers(servers: str, topic: str) -> dict[str, int]:
 def has_all(found: dict[str, int], wanted: Counter[str]) -> bool:
     """Return True if every word was counted at least as often as it was written.
 
-    The test fails if twice as many words were counted in total."""
+    The test fails if twice as many words were counted in total.
+    """
     is_there = found.keys() == wanted.keys() and all(found[key] >= count for key, count in wanted.items())
     assert sum(found.values()) < 2 * wanted.total()
     return is_there

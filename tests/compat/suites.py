@@ -35,7 +35,8 @@ class Suite(NamedTuple):
     reaches: tuple[tuple[str, str], ...] = ()
     """Environment variables for a suite that expects a broker instead of a container.
 
-    ``{}`` in a value stands for the broker's address."""
+    ``{}`` in a value stands for the broker's address.
+    """
     settings: tuple[tuple[str, str], ...] = ()
     """Broker settings for a suite that expects a broker."""
 
@@ -127,7 +128,8 @@ SUITES = (
 class RunByHand(NamedTuple):
     """A third-party suite that needs its own build and broker settings, and is therefore run by hand.
 
-    `passes` and `rest` say what passed and what did not in the last run."""
+    `passes` and `rest` say what passed and what did not in the last run.
+    """
 
     repository: str
     commit: str

@@ -34,7 +34,8 @@ def is_over(history: History, since: float) -> bool:
 def confluent(servers: str, history: History, *, before: bool) -> None:
     """Run a billing application on librdkafka.
 
-    If `before` is true it has a bug: it commits offsets before it processes the records."""
+    If `before` is true it has a bug: it commits offsets before it processes the records.
+    """
     from confluent_kafka import Consumer as TheirConsumer
     from confluent_kafka import KafkaException
     from confluent_kafka import Producer as TheirProducer
@@ -71,7 +72,8 @@ def confluent(servers: str, history: History, *, before: bool) -> None:
 def kafka_python(servers: str, history: History, *, before: bool) -> None:
     """Run the billing application on kafka-python.
 
-    If `before` is true it commits offsets before it processes the records."""
+    If `before` is true it commits offsets before it processes the records.
+    """
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
 

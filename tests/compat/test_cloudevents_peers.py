@@ -96,7 +96,8 @@ def differences(answers):
     """Return the names of the vectors that an SDK reads differently, keyed by the rule that decides.
 
     Rules are those of docs/reference/cloudevents.md. The rule is D14 if the SDK added a time or an id of
-    its own."""
+    its own.
+    """
     found = {}
     for case, answer in zip(VECTORS, answers, strict=True):
         wanted = expected(case)
@@ -208,7 +209,8 @@ def test_protobuf_to_and_from_the_java_sdk(address):
 def in_utc(event):
     """Return an event with its time in UTC, since Protobuf keeps no time zone.
 
-    This is rule R5 of docs/reference/cloudevents.md."""
+    This is rule R5 of docs/reference/cloudevents.md.
+    """
     moment = event.time and event.time.astimezone(UTC)
     return event.replace(time=moment)
 
@@ -231,7 +233,8 @@ def sdk_event(message):
 def without_invention(theirs, ours):
     """Return the SDK's event without the time that the SDK adds if the original event has none.
 
-    This is rule D14 of docs/reference/cloudevents.md."""
+    This is rule D14 of docs/reference/cloudevents.md.
+    """
     return theirs if ours.time_text else theirs.replace(time=None)
 
 

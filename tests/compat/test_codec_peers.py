@@ -111,7 +111,8 @@ def test_the_same_bytes(peer, least):
 KIO_REFUSES = {"ValueError", "OutOfBoundValue"}
 """Errors that kio raises for values it cannot represent.
 
-These are unknown error codes, times before 1970, and durations beyond `timedelta`."""
+These are unknown error codes, times before 1970, and durations beyond `timedelta`.
+"""
 
 
 @pytest.mark.parametrize("peer", [kio, kafka_python])

@@ -39,7 +39,8 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "differe
 class Rule(NamedTuple):
     """A row of differences.md: an answer's field that may differ, and its values.
 
-    Patterns match whole names and values."""
+    Patterns match whole names and values.
+    """
 
     api: str
     versions: range
@@ -141,7 +142,8 @@ ATTEMPTS = 3
 """The number of attempts in which a difference must appear before it counts.
 
 Session timeouts use the machine's clock, so a pause of the machine can expire a member at one broker only.
-A real difference appears in every attempt; later attempts wait longer."""
+A real difference appears in every attempt; later attempts wait longer.
+"""
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

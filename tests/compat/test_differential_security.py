@@ -42,7 +42,8 @@ PACKAGE = "org.apache.kafka.common.security"
 def settings(ports: list[int]) -> dict[str, object]:
     """Return settings that both brokers use.
 
-    The first port has no SASL: the broker itself and its startup use it."""
+    The first port has no SASL: the broker itself and its startup use it.
+    """
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
     listeners = f"PLAINTEXT://127.0.0.1:{ports[0]},SASL_PLAINTEXT://127.0.0.1:{ports[1]}"
     listeners += f",AGAIN://127.0.0.1:{ports[2]}"
@@ -132,7 +133,8 @@ def transcripts(pair: Pair, script: Script) -> tuple[list[Exchange], list[Exchan
 def check(pair: Pair, script: Script, attempts: int = 1) -> None:
     """Compare both brokers' answers to a script.
 
-    With several attempts, the test fails only if the answers differ in every attempt."""
+    With several attempts, the test fails only if the answers differ in every attempt.
+    """
     report = ""
     for _ in range(attempts):
         mine, other = transcripts(pair, script)
@@ -148,7 +150,8 @@ def check(pair: Pair, script: Script, attempts: int = 1) -> None:
 def entered(pair: Pair) -> Pair:
     """Provide both brokers after the comparison without ACLs.
 
-    Afterwards every resource type has an ACL, so that users need one."""
+    Afterwards every resource type has an ACL, so that users need one.
+    """
     check(pair, everyone)
     return pair
 
@@ -157,7 +160,8 @@ def test_without_entries_everything_is_open(entered: Pair) -> None:
     """The fixture `entered` compares the brokers before any ACL exists.
 
     The brokers have `allow.everyone.if.no.acl.found`. The comparison is in the fixture since it can run
-    only once."""
+    only once.
+    """
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -168,7 +172,8 @@ def test_same_answers(entered: Pair, script: str) -> None:
 def test_sessions_that_end(entered: Pair) -> None:
     """Sessions of 1.5 s expire by the machine's clock, so a pause may end those of one broker only.
 
-    The test therefore has three attempts."""
+    The test therefore has three attempts.
+    """
     again_at = entered._replace(ours=entered.ours_again, theirs=entered.theirs_again)
     check(again_at, again, attempts=3)
 

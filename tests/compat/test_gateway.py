@@ -103,7 +103,8 @@ def test_console_tools_of_old_releases(
 ) -> None:
     """The console tools of releases from 2015 to 2017 write and read.
 
-    For 0.8 the test uses the consumer that works without ZooKeeper."""
+    For 0.8 the test uses the consumer that works without ZooKeeper.
+    """
     topic = new_topic(cluster, f"tools-{release}-{codec}")
     classpath = maven_classpath(f"kafka-{release}")
     servers = gateway.bootstrap_servers

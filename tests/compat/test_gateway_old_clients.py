@@ -143,7 +143,8 @@ CLIENTS: dict[str, tuple[Callable[[], list[str]], tuple[str, ...], tuple[str, ..
 }
 """For each client: a function that returns its command, and arguments of its writer and its reader.
 
-The arguments follow the servers and the topic."""
+The arguments follow the servers and the topic.
+"""
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -214,7 +215,8 @@ def test_clients_of_0_7_write_and_read_while_leaders_die(
 def python2_libraries() -> Path:
     """Return the directory with the Python 2 client libraries, which Jython runs.
 
-    The current Python installs them there, but cannot import them."""
+    The current Python installs them there, but cannot import them.
+    """
     requirements = HERE / "python2" / "requirements.txt"
     target = CACHE / "python2"
     if not (target / ".installed").exists():

@@ -224,6 +224,7 @@ def comparable(answer: Any) -> Any:
 def whole(records: Any) -> Iterator[bytes]:
     """Yield the complete batches of a Fetch response, without a truncated one at its end.
 
-    Brokers that convert records to an older format fill the remaining space with part of a message."""
+    Brokers that convert records to an older format fill the remaining space with part of a message.
+    """
     for start, end, _ in split_batches(records):
         yield bytes(records[start:end])

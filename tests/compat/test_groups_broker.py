@@ -56,7 +56,8 @@ Place = tuple[int, int]
 class Consumer(threading.Thread):
     """A third-party consumer on a thread, with its assignment and the positions it has read.
 
-    It commits automatically."""
+    It commits automatically.
+    """
 
     made: ClassVar[list[Consumer]] = []
 

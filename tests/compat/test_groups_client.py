@@ -205,7 +205,8 @@ class Scene:
     def assignments(self) -> list[tuple[int, ...]] | None:
         """Return the partitions of each member as the coordinator reports them.
 
-        Returns None while the group rebalances."""
+        Returns None while the group rebalances.
+        """
         with Admin(self.servers, **self.options) as admin:
             try:
                 (group,) = admin.describe_groups([self.group])
@@ -312,7 +313,8 @@ def test_cooperative_rebalances_stop_nothing_that_need_not_stop(servers: str, ot
 def storm(group: Scene, seconds: float, seed: int, kinds: tuple[str, ...]) -> None:
     """Let members join, leave, stall and die at random while records are written.
 
-    At the end every record must have been read."""
+    At the end every record must have been read.
+    """
     dice = random.Random(seed)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

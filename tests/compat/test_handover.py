@@ -60,7 +60,8 @@ OURS = tuple(f"{name}={value}" for name, value in SETTINGS.items())
 def settled(servers: str) -> dict[str, object]:
     """Return `picture` once the markers of all ended transactions are written.
 
-    A broker answers EndTxn before it writes the markers."""
+    A broker answers EndTxn before it writes the markers.
+    """
     until(lambda: not preparing(servers), "transactions end")
     return picture(servers)
 

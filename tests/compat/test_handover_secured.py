@@ -95,7 +95,8 @@ def _of_kafka(common: dict[str, object], turns: Turns) -> dict[str, object]:
 class Rights:
     """The users, passwords, ACLs and tokens that must be in force.
 
-    `change` changes them, and `check` tries every login."""
+    `change` changes them, and `check` tries every login.
+    """
 
     def __init__(self, turns: SecuredTurns) -> None:
         self._turns = turns

@@ -37,7 +37,8 @@ def transactional(servers: str, name: str) -> Producer:
 class Connected:
     """Producers of librdkafka that stay connected during a handover.
 
-    Their transactions are in different states."""
+    Their transactions are in different states.
+    """
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -106,7 +107,8 @@ def values(servers: str, isolation: str) -> list[bytes]:
 def all_ended(servers: str) -> bool:
     """Return True if the markers of all ended transactions are written.
 
-    A broker answers EndTxn before it writes the markers."""
+    A broker answers EndTxn before it writes the markers.
+    """
     with Admin(servers) as admin:
         return not any(each.state.startswith("Prepare") for each in admin.list_transactions())
 
@@ -125,7 +127,8 @@ def all_ended(servers: str) -> bool:
 def test_transactions_go_on(version: str, level: str, killed: bool, rounds: int, tmp_path: Path) -> None:
     """A transaction begun with one broker ends with the other.
 
-    Idempotent producers continue too, even if their records were deleted."""
+    Idempotent producers continue too, even if their records were deleted.
+    """
     turns = Turns(tmp_path)
     setting = f"penstock.metadata.version={level}"
     with turns.ours(setting, killed=killed) as servers:
@@ -197,7 +200,8 @@ def prepare(directory: Path, transactional_id: str, state: TransactionState) -> 
 def test_a_decision_is_carried_out_by_the_next_broker(version: str, tmp_path: Path) -> None:
     """Each broker completes the other's transaction.
 
-    The metadata level is that of 3.9, with transactions as before KIP-890."""
+    The metadata level is that of 3.9, with transactions as before KIP-890.
+    """
     turns = Turns(tmp_path)
     setting = "penstock.metadata.version=3.9"
     expected: list[bytes] = []

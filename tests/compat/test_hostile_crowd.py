@@ -28,7 +28,8 @@ GROWTH_BYTES_MAX = REQUEST_BYTES + (96 << 20)
 """The limit in bytes for the growth of the broker's memory.
 
 It is the sum of the limit for requests that are being received, as much again for queued requests, and 32
-MiB of spare buffers."""
+MiB of spare buffers.
+"""
 
 RATE_MIN = 50
 """Records per second that the well-behaved client must write and read on an otherwise idle machine."""

@@ -29,7 +29,8 @@ OF_THREE_BROKERS = {
 }
 """Outcomes that differ at three brokers, where topic r has three replicas.
 
-All other calls have the outcome they have at one broker."""
+All other calls have the outcome they have at one broker.
+"""
 
 
 def outcomes(column: int) -> dict[str, str]:

@@ -74,7 +74,8 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 def run(tmp_path: Path) -> Iterator[Callable[[str, str, Mapping[str, object]], subprocess.Popen[bytes]]]:
     """Provide a function that runs a Java class with a properties file.
 
-    All processes are killed when the test ends."""
+    All processes are killed when the test ends.
+    """
     with contextlib.ExitStack() as stack:
 
         def started(main: str, name: str, settings: Mapping[str, object]) -> subprocess.Popen[bytes]:

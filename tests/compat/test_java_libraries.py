@@ -29,7 +29,8 @@ EACH = 200
 def program(classpath: str, path: str, *args: str) -> dict[str, str]:
     """Run one of the Java test programs.
 
-    Returns a dict from the first field of each output line to its second field."""
+    Returns a dict from the first field of each output line to its second field.
+    """
     done = java(maven_classpath(classpath), HERE / "java" / path, *args, timeout_s=300, check=True)
     return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 

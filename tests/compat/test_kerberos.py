@@ -39,7 +39,8 @@ SERVICE = "kafka/localhost"
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Provide a directory with keytabs of the service and of user ann, and a running KDC.
 
-    No ticket for ann exists yet."""
+    No ticket for ann exists yet.
+    """
     kerberos_library()
     made = Realm(REALM, tmp_path_factory.mktemp("realm"))
     with pytest.MonkeyPatch.context() as patch:
@@ -115,7 +116,8 @@ def test_our_client_and_apache_kafka(realm: Path, version: str, tmp_path: Path) 
 def check_client(realm: Path, port: int) -> None:
     """Check the client with a keytab, with a ticket, with neither, and with an unknown service name.
 
-    With the keytab it also sends records beyond the end of two sessions."""
+    With the keytab it also sends records beyond the end of two sessions.
+    """
     settings = client_settings(realm, port)
     there_and_back(settings, "by-keytab")
     with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:

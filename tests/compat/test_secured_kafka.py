@@ -47,7 +47,8 @@ STORE_PASSWORD = "store-canary"
 AT_ONCE_S = 45
 """Seconds within which an error without retries appears, even on a busy machine.
 
-An error after retries takes a minute or more."""
+An error after retries takes a minute or more.
+"""
 
 SESSION_S = 6
 """The lifetime in seconds of the broker's sessions and of the provider's tokens."""
@@ -188,7 +189,8 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def _is_known(kafka: Secured, user: str) -> bool:
     """Return True if a user's login succeeds.
 
-    The broker answers the request that creates a user before the user can log in."""
+    The broker answers the request that creates a user before the user can log in.
+    """
     with contextlib.suppress(AuthenticationError), Admin(config=scram(kafka, user)) as admin:
         admin.list_topics()
         return True

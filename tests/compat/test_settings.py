@@ -47,7 +47,8 @@ OTHER_DEFAULTS = {
 }  # fmt: skip
 """Settings whose default differs from Kafka's on purpose.
 
-They let Penstock run without a configuration file, or docs/reference/differences.md explains them."""
+They let Penstock run without a configuration file, or docs/reference/differences.md explains them.
+"""
 
 OTHER_LIMITS = {
     "broker.heartbeat.interval.ms", "broker.id", "broker.session.timeout.ms", "compression.gzip.level",
@@ -58,7 +59,8 @@ OTHER_LIMITS = {
 }  # fmt: skip
 """Settings whose limits differ from Kafka's on purpose.
 
-Penstock rejects invalid values that Kafka accepts or rejects elsewhere, and it accepts small segments."""
+Penstock rejects invalid values that Kafka accepts or rejects elsewhere, and it accepts small segments.
+"""
 
 
 class Definition(NamedTuple):

@@ -25,7 +25,8 @@ THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 SOME = 3000
 """The number of 1,000-byte records in a log too large to move at once.
 
-Apache Kafka moves a first MiB regardless of the throttle."""
+Apache Kafka moves a first MiB regardless of the throttle.
+"""
 
 
 def send(servers: str, topic: str, first: int, count: int) -> None:

@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site and provide its directory.
 
-    Sphinx warnings, such as broken links, make the build fail."""
+    Sphinx warnings, such as broken links, make the build fail.
+    """
     place = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(ROOT / "tools" / "build_site.py"), str(place)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)

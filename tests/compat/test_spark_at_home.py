@@ -69,7 +69,8 @@ def spark_python() -> str:
 def share_libraries(python: Path) -> Path:
     """Let an environment import this environment's libraries, except editable installs.
 
-    Returns the environment's directory for packages."""
+    Returns the environment's directory for packages.
+    """
     asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     place = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
     (place / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
@@ -106,7 +107,8 @@ def run(command: list[str], environment: dict[str, str], directory: Path | None 
 def environment_of(wheel: Path, directory: Path) -> Path:
     """Make an environment with the wheel's content and this environment's libraries.
 
-    Returns the path of its Python."""
+    Returns the path of its Python.
+    """
     run([sys.executable, "-m", "venv", "--without-pip", str(directory)], {})
     python = directory / "bin" / "python"
     shutil.unpack_archive(wheel, share_libraries(python), "zip")
@@ -178,7 +180,8 @@ def test_a_client_and_a_pipeline_use_a_server_of_spark_connect(
 ) -> None:
     """The Spark Connect client needs no Penstock package.
 
-    Each run of the pipeline reads the records added since its last run."""
+    Each run of the pipeline reads the records added since its last run.
+    """
     remote = {"PYTHONPATH": "", "PYTHONWARNINGS": "ignore"}
     with connect_server(spark_python, tmp_path) as server:
         told = run([spark_python, str(EXAMPLES / "connect.py"), server, brokers, "readings"], remote)

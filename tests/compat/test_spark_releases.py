@@ -53,7 +53,8 @@ def pinned(release: str) -> str:
 def test_queries_are_handed_over_both_ways(release: str, tmp_path: Path) -> None:
     """Queries with state are killed and continue with the other source, the release's Kafka connector.
 
-    Penstock's source takes over queries of the connector as well."""
+    Penstock's source takes over queries of the connector as well.
+    """
     jars = ",".join(map(str, spark_connector(pinned(release))))
     parts = ("moves", "state", "firsts")
     accounts = accounts_of(release, "spark_connector_query.py", tmp_path, jars, "-", 1, 1, *parts)

@@ -123,7 +123,8 @@ def wait_for(servers: str, count: int, program: subprocess.Popen[str]) -> Counte
     """Return how often each number is in the copy.
 
     The function returns as soon as there are `count` numbers, the program has ended, or PATIENCE_S seconds
-    have passed."""
+    have passed.
+    """
     deadline = time.monotonic() + PATIENCE_S
     found: Counter[int] = Counter()
     while time.monotonic() < deadline and program.poll() is None and found.total() < count:

@@ -56,7 +56,8 @@ KEYS = 9
 TASKS, STANDBY_TASKS = 6, 6
 """Numbers of active and standby tasks.
 
-Each of three partitions has a task with a window store and one with a store of counts."""
+Each of three partitions has a task with a window store and one with a store of counts.
+"""
 
 
 class Ours:

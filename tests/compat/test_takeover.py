@@ -63,7 +63,8 @@ def committed(servers: str, group: str, place: Place) -> int:
 def wait_for_marker(servers: str, topic: str) -> None:
     """Wait until a committed record can be read.
 
-    Apache Kafka answers the end of a transaction before it writes the marker."""
+    Apache Kafka answers the end of a transaction before it writes the marker.
+    """
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "m", "isolation.level": "read_committed", "log_level": 0}
     )
@@ -173,7 +174,8 @@ def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
 def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds: int, tmp_path: Path) -> None:
     """Penstock and Apache Kafka take turns; Penstock truncates the metadata log each time.
 
-    The directory has a dynamic quorum."""
+    The directory has a dynamic quorum.
+    """
     turns = Turns(tmp_path, dynamic_quorum=True)
     metadata = turns.directory / "__cluster_metadata-0"
     level = version.rpartition(".")[0]
@@ -220,7 +222,8 @@ def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds:
 def test_a_directory_that_was_only_formatted(words: tuple[str, ...], tmp_path: Path) -> None:
     """Penstock applies the users and feature levels that `kafka-storage format` wrote for the first start.
 
-    Apache Kafka then continues with the directory."""
+    Apache Kafka then continues with the directory.
+    """
     turns = Turns(tmp_path, dynamic_quorum=bool(words))
     properties = tmp_path / "format.properties"
     properties.write_text(
@@ -248,7 +251,8 @@ def test_a_directory_that_was_only_formatted(words: tuple[str, ...], tmp_path: P
 def test_transactions(tmp_path: Path) -> None:
     """Penstock shows committed transactions and hides aborted ones.
 
-    A new producer with the transactional id aborts the one left open."""
+    A new producer with the transactional id aborts the one left open.
+    """
 
     def values(broker: Broker, topic: str, isolation: str = "read_committed") -> list[bytes]:
         rows = read_topic(topic, broker.bootstrap_servers, isolation=isolation)

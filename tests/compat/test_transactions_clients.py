@@ -263,7 +263,8 @@ def test_java_describes_and_aborts(broker: Broker) -> None:
 def test_a_broker_killed_at_any_time_loses_no_transaction(tmp_path: Path) -> None:
     """Each transaction writes to three partitions and commits an offset.
 
-    The broker is killed at random moments."""
+    The broker is killed at random moments.
+    """
     random = Random(17)
     [port] = free_ports(1)
     servers = f"127.0.0.1:{port}"

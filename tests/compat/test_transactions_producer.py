@@ -190,7 +190,8 @@ def test_consume_transform_produce(servers: str) -> None:
 class Life:
     """Transactions that one producer runs until it fails and a new producer continues.
 
-    A history records their outcomes."""
+    A history records their outcomes.
+    """
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self.servers, self.topic, self.partitions = servers, topic, partitions
@@ -254,7 +255,8 @@ class Life:
 def test_three_nodes_of_which_any_is_killed(tmp_path: Path, level: int) -> None:
     """Leaders and coordinators are killed and restarted.
 
-    At the end the group's offset is that of the last committed transaction."""
+    At the end the group's offset is that of the last committed transaction.
+    """
     random = Random(29 + level)
     with KafkaCluster("4.3.0", tmp_path) as cluster:
         set_level(cluster.servers, level)

@@ -46,7 +46,8 @@ def test_the_node_driver_speaks_to_a_cluster_of_today_through_a_gateway() -> Non
     """The driver cannot decompress, so the gateway sends plain messages.
 
     The driver cannot send offsets above 65535, which the gateway reaches after 15 messages, so the test
-    uses few."""
+    uses few.
+    """
     program = peers.node_program("kafka-node-0.7")
     with (
         KafkaBroker(num_partitions=1) as kafka,

@@ -37,7 +37,8 @@ TICK_MS = 200
 SESSION_MS = 60_000
 """The ZooKeeper session timeout, in ms, of processes that are not killed.
 
-It is long, since a short session could expire on a busy machine."""
+It is long, since a short session could expire on a busy machine.
+"""
 SHORT_SESSION_MS = 1_000
 """The session timeout, in ms, of processes that are killed: then others can soon take their partitions."""
 QUICK: dict[str, object] = {
@@ -77,7 +78,8 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def answers(port: int) -> bool:
     """Return True if a ZooKeeper server answers.
 
-    While it starts, it accepts connections without answering them."""
+    While it starts, it accepts connections without answering them.
+    """
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as asked:
         asked.sendall(b"srvr")
         return asked.recv(9) == b"Zookeeper"
@@ -578,7 +580,8 @@ class BrokerProcess:
 def random_trouble(hosts: str, admin: KazooClient, directory: Path, seconds: float, seed: int) -> None:
     """Kill and restart members and brokers at random while messages are sent.
 
-    At the end all messages must have been delivered."""
+    At the end all messages must have been delivered.
+    """
     dice = random.Random(seed)
     members = Members(hosts, directory, session_ms=SHORT_SESSION_MS)
     with contextlib.ExitStack() as stack:

@@ -26,13 +26,15 @@ timing, and one on a JVM that has not yet compiled anything.
 ALL_JOBS = 7
 """The number of JVMs that run at the same time.
 
-The longest tests, those of MirrorMaker, spend four fifths of their time waiting."""
+The longest tests, those of MirrorMaker, spend four fifths of their time waiting.
+"""
 
 
 def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:
     """Run tests with `jobs` JVMs at a time, the longest class first.
 
-    Returns a dict from each test's name to its verdict."""
+    Returns a dict from each test's name to its verdict.
+    """
     for tool in ("java", "javac", "mvn"):
         need(tool)
     kerberos_library()

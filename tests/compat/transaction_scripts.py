@@ -57,7 +57,8 @@ class Transactional:
     def init(self, version: int | None = None, *, given: Pair = NONE, timeout_ms: int = 60_000) -> Pair:
         """Send InitProducerId.
 
-        After CONCURRENT_TRANSACTIONS the request is repeated once the old transaction has ended."""
+        After CONCURRENT_TRANSACTIONS the request is repeated once the old transaction has ended.
+        """
         tree = {"transactional_id": self.id, "transaction_timeout_ms": timeout_ms}
         tree |= {"producer_id": given.id, "producer_epoch": given.epoch}
         version = min(5, self.t.latest("InitProducerId")) if version is None else version
@@ -244,7 +245,8 @@ def committed(t: Talk, group: str, name: str, *, some: bool = True) -> None:
 def checks_epochs(t: Talk) -> bool:
     """Return True if both brokers reject an epoch above the current one.
 
-    3.9 accepts it, and can then no longer end the transaction."""
+    3.9 accepts it, and can then no longer end the transaction.
+    """
     return t.latest("EndTxn") >= 5
 
 
@@ -383,7 +385,8 @@ def txn_empty_aborts_raise_epochs(t: Talk) -> None:
     """Raise a producer's epoch with empty aborts, and send EndTxn with the old epochs too.
 
     The script does not raise the epoch to its maximum, where the producer id is replaced: that takes too
-    long."""
+    long.
+    """
     if t.latest("EndTxn") < 5:
         return
     name = t.create_topic("out")

@@ -40,7 +40,8 @@ SILENCE = "no answer"
 WAITS_MAX = 5_000
 """The number of times that a script repeats a request while it waits for a broker.
 
-The pauses of 5 to 20 ms add up to some minutes."""
+The pauses of 5 to 20 ms add up to some minutes.
+"""
 
 INVENTED = {
     "member_id", "leader", "topic_id", "directory_id", "cluster_id", "log_dir", "session_id",
@@ -91,7 +92,8 @@ def build(message_class: type[Message], tree: Tree, version: int) -> Message:
 def tree_of(message: Message, version: int) -> Tree:
     """Return a message as a tree of the fields that its version has.
 
-    Records are decoded, and `Uuid` values become bytes."""
+    Records are decoded, and `Uuid` values become bytes.
+    """
 
     def struct_tree(layout: StructLayout, struct: Any) -> Tree:
         if struct is None:
@@ -116,7 +118,8 @@ def tree_of(message: Message, version: int) -> Tree:
 def records_tree(data: bytes) -> Tree:
     """Return the headers and records of batches as a tree.
 
-    The size in bytes of an incomplete batch at the end follows."""
+    The size in bytes of an incomplete batch at the end follows.
+    """
     found: list[Tree] = []
     end = 0
     try:
@@ -154,7 +157,8 @@ class Talk:
     ) -> None:
         """`settle_s` is how many seconds a change may take to propagate.
 
-        No answer within `patience_s` seconds is recorded as `SILENCE`."""
+        No answer within `patience_s` seconds is recorded as `SILENCE`.
+        """
         self.port = int(servers.rpartition(":")[2])
         self.ranges = ranges
         self.random = random.Random(seed)

@@ -54,15 +54,18 @@ STOP_STEP_S = 0.02
 
 ALIVE_PATIENCE_S = 30.0
 """The maximum seconds that a starting broker waits until the controller counts it as alive. A broker
-that cannot reach the controller waits for all of this time."""
+that cannot reach the controller waits for all of this time.
+"""
 
 ALIVE_SOON_S = 0.5
 """The seconds for which a starting broker checks in every turn of the event loop if the controller
-counts it as alive. Usually this takes milliseconds."""
+counts it as alive. Usually this takes milliseconds.
+"""
 
 ALIVE_STEP_S = 0.01
 """The seconds between two checks, once `ALIVE_SOON_S` is over, if the controller counts a starting
-broker as alive."""
+broker as alive.
+"""
 
 
 class Shared:

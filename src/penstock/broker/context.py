@@ -65,19 +65,22 @@ class Context(Generic[P]):
         self.header = NO_HEADER
         self.version = 0
         """The API version with which the request is decoded. A release profile may have replaced the
-        version in the header."""
+        version in the header.
+        """
         self.response_bytes_left = 0
         """The number of bytes by which the response may still grow, if its handler calls `claim`."""
         self.throttle_ms = 0
         """The time in ms for which the broker reads no request of the connection after the response,
-        since the client is over quota."""
+        since the client is over quota.
+        """
         self.mutations: PartitionsCharge | None = None
         """Counts the partitions that this request creates or deletes; None if its client has no quota."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None
         """The (arrival time, budget) of decompression on the event loop. This connection's requests
-        that arrive together share the budget (see `side_thread`). None before the first use."""
+        that arrive together share the budget (see `side_thread`). None before the first use.
+        """
 
     def at(self, node: Any) -> Context[Any]:
         """Return a context of this request for `node`, another broker of the cluster that handles it."""

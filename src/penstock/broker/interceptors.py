@@ -45,7 +45,8 @@ class Stage(IntEnum):
     QUOTAS = 4
     FORWARDING = 5
     """In a cluster: applies the newest metadata, ACLs included, before a request for the controller is
-    authorized."""
+    authorized.
+    """
     AUTHORIZATION = 6
     RELEASE_PROFILE = 7
     """Changes responses to those of the Kafka release that the broker behaves like."""

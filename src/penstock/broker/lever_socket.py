@@ -74,7 +74,8 @@ ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
 ACCEPTING_TURNS = 5
 """The number of event-loop turns to wait before the socket is closed. By then the path is removed, and
 each accepted connection has its task. Without the wait, asyncio would leave a connection open that it
-accepts while closing the server."""
+accepts while closing the server.
+"""
 
 
 def has_sockets() -> bool:

@@ -176,7 +176,8 @@ class Node:
         self._side_thread: SideThread | None = None
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Runs a function in the broker's thread soon; any thread may call it. The server sets it; None
-        without a server."""
+        without a server.
+        """
 
     @property
     def not_ready(self) -> str | None:

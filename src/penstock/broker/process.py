@@ -169,7 +169,8 @@ async def serve_cluster(
 
 _OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
 """The settings that are not passed on to the single brokers of a cluster: the number of brokers, and
-the port and directories of one broker."""
+the port and directories of one broker.
+"""
 
 
 async def serve(

@@ -90,7 +90,8 @@ class Session:
         """True if the client logged in with a delegation token instead of a password."""
         self._resources: dict[type[SessionResource], SessionResource] | None = None
         """A dict from class to resource with the state that handlers keep for this connection; None
-        before the first one."""
+        before the first one.
+        """
 
     def resource(self, kind: type[R]) -> R | None:
         """Return this connection's resource of a class, or None if there is none."""

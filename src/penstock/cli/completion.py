@@ -77,7 +77,8 @@ def definitions(context: click.Context, param: click.Parameter, incomplete: str)
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
     """Return the names that `find` requests from the cluster and that begin with the typed word.
 
-    If the cluster does not answer, no names are returned."""
+    If the cluster does not answer, no names are returned.
+    """
     from penstock.client import Admin
 
     given = context.params

@@ -43,7 +43,8 @@ POLL_MS = 200
 
 MUCH_RECORDS = 1_000
 """The number of records in one poll from which on later records are printed column by column. This is faster,
-but loads numpy."""
+but loads numpy.
+"""
 
 
 @click.command("consume", short_help="Print the messages of a topic.")

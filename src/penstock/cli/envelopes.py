@@ -21,7 +21,8 @@ TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND
 
 _string, _string_ascii = encode_basestring, encode_basestring_ascii
 """Functions that convert text to a JSON string. The first escapes only what JSON requires, the second all
-characters outside of ASCII."""
+characters outside of ASCII.
+"""
 
 
 _CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))

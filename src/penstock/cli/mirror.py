@@ -30,7 +30,8 @@ COUNTS = {
     "different": "different",
 }
 """A dict from the names of counts in a `PartitionCheck` to the words for them in the output of
-``--check``."""
+``--check``.
+"""
 
 LOOK_EVERY_S = 1.0
 """The seconds between lookups of a followed source's end offsets, and between progress lines in JSON."""

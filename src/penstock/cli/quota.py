@@ -27,7 +27,8 @@ QUOTAS = (
 
 KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
 """A dict from an entity type in Kafka's protocol, such as ``client-id``, to the output field for the entity's
-name."""
+name.
+"""
 
 
 @click.group("quota")

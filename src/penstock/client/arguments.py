@@ -25,7 +25,8 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 Check = Callable[[Any, str], Any]
 """A function that gets an argument's value, and its name for error messages. The function returns the value
-to use, or raises `ConfigError`."""
+to use, or raises `ConfigError`.
+"""
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
@@ -173,7 +174,8 @@ def milliseconds(value: object, what: str) -> float:
 
 SECONDS_MAX = 100.0
 """The limit below which `poll_ms` takes a float with at most two decimals, such as 1.0, for a time in
-seconds, and refuses it."""
+seconds, and refuses it.
+"""
 
 
 def poll_ms(value: object, what: str) -> float:

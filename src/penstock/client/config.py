@@ -509,7 +509,8 @@ SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
 """Prefixes of the options that `penstock.client.security.options` parses. That module is imported only if
-such an option is given."""
+such an option is given.
+"""
 
 
 def _pairs(

@@ -111,7 +111,8 @@ class BrokerCounters:
         self.rx_bytes = 0
         self.requests: dict[type, Durations] = {}
         """A dict from request class to round-trip times. It has at most some ninety entries, one for each
-        API."""
+        API.
+        """
         self.throttle = Durations()
         self.throttled_at = float("-inf")
         """The time at which the broker last throttled this client, in monotonic seconds; -inf before."""

@@ -30,7 +30,8 @@ IN_PLACE_OF_JAVA = {
     "DoubleSerializer": "struct.Struct('>d').pack",
 }
 """A dict from the class name of a Java serializer, without the package, to the Python code that replaces it,
-as text for an error message."""
+as text for an error message.
+"""
 
 
 def read_function(value: object) -> Callable[[Any], Any]:

@@ -36,7 +36,8 @@ from penstock.errors import EncodeError
 RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
 """The members that decoding adds to a line. If an input line has members with these names, they are
-dropped."""
+dropped.
+"""
 
 _NO_RECORD = NotAnEvent("the line is an event itself, not a record that carries one; encode makes one of it")
 

@@ -35,7 +35,8 @@ class Failures:
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
         self.counts: dict[str, int] = {}
         """The number of caught exceptions for each component: the value of the metric
-        `penstock_broker_exceptions_total`."""
+        `penstock_broker_exceptions_total`.
+        """
         self._logger = logger or logger_named("penstock.broker")
         self._monotonic = monotonic
         self._reported: dict[tuple[str, str], tuple[float, int]] = {}

@@ -38,7 +38,8 @@ a file that several responses share."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
 """The socket option for listening on a port while connections of an earlier process to it linger; None on
-Windows. There the address is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
+Windows. There the address is free at once, and `SO_REUSEADDR` would let other processes listen on it too.
+"""
 
 _positions = threading.Lock()
 """A lock that is held from a seek in a file to the read or write at that position."""

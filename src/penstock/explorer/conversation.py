@@ -27,7 +27,8 @@ from penstock.protocol.message import Message
 
 HEADER = "header"
 """The dict key for a header's unknown tagged fields. Unknown fields of the message have the paths of their
-structs as keys."""
+structs as keys.
+"""
 
 
 @dataclass

@@ -34,7 +34,8 @@ _CARRIERS: dict[str, list[tuple[tuple[str, ...], str]]] = {
 """A dict from a message's name to the paths of its bytes fields that contain a message of a group member,
 each with that message's name.
 
-A path is a sequence of attributes, beginning at the top of the message."""
+A path is a sequence of attributes, beginning at the top of the message.
+"""
 
 _TOPICS = {
     "ProduceRequest": ("topic_data", "name", "topicData"),

@@ -20,7 +20,8 @@ from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 """The maximum decompressed bytes of one batch: a limit is acceptable, since the explorer only shows
-records."""
+records.
+"""
 
 TAG_MAX = 2**31 - 1
 """The highest number of a tagged field that Kafka reads."""

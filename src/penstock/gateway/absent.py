@@ -74,7 +74,8 @@ OF_ONE_BROKER = frozenset(
     )
 )
 """APIs whose response describes only the connected broker (such as ListGroups). If that broker cannot be
-reached, no other broker can answer the request."""
+reached, no other broker can answer the request.
+"""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -84,7 +85,8 @@ CODES = {
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 """A dict from an API to the retriable error code in its responses if no broker can be reached. After this
-code, clients look for leaders or coordinators again."""
+code, clients look for leaders or coordinators again.
+"""
 
 
 def code_for(key: int) -> ErrorCode:

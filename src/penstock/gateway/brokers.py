@@ -44,7 +44,8 @@ FOLLOW_AGAIN_S = 0.5
 
 HOME_PATIENCE_S = 5.0
 """Timeout in seconds for connecting to the broker of a client's port. It applies only if other brokers can
-be tried afterwards."""
+be tried afterwards.
+"""
 
 STAND_INS_MAX = 3
 """The maximum number of other brokers to which the gateway tries to connect instead of an unreachable one."""
@@ -54,15 +55,18 @@ FAILED_AGAIN_S = 0.1
 
 VERSIONS_KEPT_S = 60.0
 """Seconds for which a broker's API versions are cached. The cached versions are dropped earlier if the
-broker closes a connection."""
+broker closes a connection.
+"""
 
 ROUTES_MAX = 100
 """The most `BrokerRoutes` (tables of how to handle requests) that are cached. Each Kafka release among the
-brokers needs one."""
+brokers needs one.
+"""
 
 SIDE = "gateway"
 """The `purpose` argument of `AsyncClient.peer` for connections over which the gateway sends its own
-requests to further brokers. All its clients share these connections."""
+requests to further brokers. All its clients share these connections.
+"""
 
 T = TypeVar("T")
 

@@ -182,7 +182,8 @@ class Ended(NamedTuple):
 def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | Ended | Exception:
     """Pass the response of the last step to a request's generator; return its next step, or its end.
 
-    An exception of the generator is returned, not raised."""
+    An exception of the generator is returned, not raised.
+    """
     try:
         return steps.send(answer)
     except StopIteration as end:

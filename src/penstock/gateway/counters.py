@@ -35,7 +35,8 @@ class ClientCount(NamedTuple):
     response_bytes: int
     is_spoken: bool
     """True if the broker that was connected last supports this version. Otherwise requests of this version
-    are translated."""
+    are translated.
+    """
 
 
 class Counts:

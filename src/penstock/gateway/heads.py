@@ -33,7 +33,8 @@ REQUEST_BYTES_MIN = 8
 
 HEAD_BYTES_MAX = 128 << 10
 """The highest byte position at which the acks of a Produce request can begin. Before them are the client id
-and the transactional id, of less than 32 KiB each."""
+and the transactional id, of less than 32 KiB each.
+"""
 
 
 class Incomplete(Exception):

@@ -31,7 +31,8 @@ class GatewayNode:
         """True if the last attempt to reach the broker failed; the gateway then retries in the background."""
         self.seen = 0
         """A sequence number: the higher, the more recently a response contained this broker. The broker
-        with the lowest number loses its port first."""
+        with the lowest number loses its port first.
+        """
 
 
 class NodeAddress(NamedTuple):

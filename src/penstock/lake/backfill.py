@@ -25,7 +25,8 @@ from penstock.protocol.uuid import uuid_to_text
 
 BACKFILL_SUFFIX = ".backfill"
 """The suffix of a backfill's writer name: it is appended to the name of the writer whose earlier records
-are added."""
+are added.
+"""
 
 
 class TopicBackfill:

@@ -15,18 +15,21 @@ from penstock.errors import DecodeError, PenstockError
 
 FORMAT_VERSION = 1
 """The version of the text in which a table stores offsets (`Positions`). Texts of newer versions are
-refused."""
+refused.
+"""
 
 FILE_BYTES = 128 << 20
 """The approximate size in bytes at which a file is completed and the next one begins."""
 
 UNCERTAIN_FILES_S = 24 * 3600.0
 """The age in seconds from which a file that no commit contains counts as an orphan, which maintenance
-removes."""
+removes.
+"""
 
 WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 """The maximum age in seconds at which a file can be committed: maintenance may have removed older ones as
-orphans."""
+orphans.
+"""
 
 
 class OtherWriterError(PenstockError):

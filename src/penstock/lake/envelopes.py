@@ -8,7 +8,8 @@ import pyarrow as pa
 
 OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
 """A dict from Debezium's operation codes to the field of the change event that has the row; None for a
-delete."""
+delete.
+"""
 
 
 def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:

@@ -23,7 +23,8 @@ POLL_S = 0.5
 
 PENDING_BYTES_MAX = 1 << 30
 """The size in bytes of uncommitted rows, over all tables, at which the table with the most of them is
-committed at once."""
+committed at once.
+"""
 
 
 class TopicTables(NamedTuple):

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 DELETED_COLUMN = "_deleted"
 """A temporary column of booleans, which no table has: true if a row deletes the table's row with the same
-key."""
+key.
+"""
 
 
 def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:

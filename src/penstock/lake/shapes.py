@@ -22,7 +22,8 @@ KAFKA_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 
 BESIDE_FIELDS = ("partition", "offset", "timestamp", "key")
 """The columns from the Kafka record, such as the offset, that a table has by default beside the fields of
-decoded values."""
+decoded values.
+"""
 
 DEAD_SCHEMA = pa.schema(
     [

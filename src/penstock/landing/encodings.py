@@ -18,22 +18,26 @@ NEVER_REPEATING = ("value", "headers", "offset", "timestamp", "time", "data", "e
 
 WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
 """The names of columns without minimum and maximum in the file, since readers could not skip files with
-them."""
+them.
+"""
 
 REPEATS_ROWS = 4096
 """The number of rows at the beginning of a column in which repetitions of values are counted."""
 REPEATS_LEAST = 4
 """The least average number of occurrences of each value, in the first REPEATS_ROWS rows, for which a column
-gets a dictionary."""
+gets a dictionary.
+"""
 
 SAMPLED_BYTES_LEAST = 1 << 20
 """The size in bytes below which a column is compressed without trying a sample, which would cost as much as
-it could save."""
+it could save.
+"""
 SAMPLE_BYTES = 64 << 10
 SAMPLES = 4
 COMPRESSED_SHARE_MAX = 0.95
 """The highest ratio of compressed to original size of a column's sample with which the column is
-compressed."""
+compressed.
+"""
 
 
 def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:

@@ -24,11 +24,13 @@ from penstock.landing.partitioning import Values, directory, split
 
 ROW_GROUP_BYTES = 32 << 20
 """The size in bytes of Arrow data at which a row group is written: enough to compress well and to be read
-in parallel."""
+in parallel.
+"""
 
 BUFFERED_BYTES_MAX = 64 << 20
 """The most bytes of Arrow data that a task buffers for all its files. Above this size, the file with the
-largest buffer writes a row group."""
+largest buffer writes a row group.
+"""
 
 FILE_BYTES = 128 << 20
 """The approximate size in bytes at which a file is completed and the next one begins."""

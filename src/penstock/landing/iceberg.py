@@ -20,7 +20,8 @@ ATTEMPTS_MAX = 10
 
 PROPERTY_PREFIX = "penstock.landed."
 """The beginning of the name of a table property; the writer's name follows. The value is the number of the
-writer's last batch."""
+writer's last batch.
+"""
 
 
 class IcebergRegister:

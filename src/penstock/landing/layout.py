@@ -16,7 +16,8 @@ FORMATS = ("parquet", "delta", "iceberg")
 
 DERIVED: Mapping[str, str] = {"date": "date", "hour": "int"}
 """A dict from each partition column that is computed from a record's time (UTC) to its type in Spark's
-spelling."""
+spelling.
+"""
 
 PARTITION_TYPES = ("string", "int", "bigint", "date")
 

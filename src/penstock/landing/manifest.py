@@ -1,5 +1,6 @@
 """Manifests: each lists the files of a batch, is written once and never changes. The format is JSON,
-version 1."""
+version 1.
+"""
 
 from __future__ import annotations
 

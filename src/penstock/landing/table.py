@@ -44,11 +44,13 @@ from penstock.model import OffsetRange
 
 HIDDEN = "_penstock"
 """The subdirectory for manifests and other metadata of a table. Readers of Parquet directories skip names
-that begin with ``_``."""
+that begin with ``_``.
+"""
 
 KEPT_SINGLE = 100
 """The number of newest manifests that stay in files of their own. At twice this number, the older half is
-merged into one file."""
+merged into one file.
+"""
 
 STALE_STAGING_S = 7 * 24 * 3600
 """The seconds without a change after which the unfinished files of a writer that has ended are removed."""

@@ -37,7 +37,8 @@ class DamagedLogError(StorageError):
 
 NEVER = (1 << 63) - 1
 """The value of a limit (such as a time or an offset) that is never reached: 2^63 - 1, as in Kafka's
-configuration."""
+configuration.
+"""
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 """The maximum distance of an offset from its segment's base offset: indexes store it in 31 bits."""
@@ -54,7 +55,8 @@ class LogConfig(NamedTuple):
     """The age of a segment's first batch after which a new segment is begun, in ms."""
     segment_jitter_ms: int = 0
     """The maximum milliseconds to subtract from `segment_ms`: a different number for each log and segment,
-    so that they do not all roll at once."""
+    so that they do not all roll at once.
+    """
     segment_index_bytes: int = 10 << 20
     """The maximum size in bytes of each index file of a segment."""
     index_interval_bytes: int = 4096
@@ -65,7 +67,8 @@ class LogConfig(NamedTuple):
     """The log size in bytes above which the oldest segments may be deleted; -1 means never."""
     flush_messages: int = NEVER
     """The number of unflushed records at which an append flushes the log to disk; 1 flushes at every
-    append."""
+    append.
+    """
     flush_ms: int = NEVER
     """The time in ms after which unflushed data are flushed to disk."""
     compacted: bool = False
@@ -325,7 +328,8 @@ class Log(Protocol):
     """True after a call of `close`."""
     flushes_itself: bool
     """True if an append also makes any flush that is due. False after `leave_flushing`, if flushes take
-    time; then the caller makes them."""
+    time; then the caller makes them.
+    """
 
     @property
     def segments(self) -> Sequence[Segment]:

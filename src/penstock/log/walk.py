@@ -44,7 +44,8 @@ _ZEROS = bytes(HEAD_BYTES)
 
 FETCH_BYTES = 4096
 """The number of bytes that a walk over a file reads at a time: the usual distance between entries of the
-offset index."""
+offset index.
+"""
 
 CHECKED_FETCH_BYTES = 1 << 20
 """The number of bytes that a walk reads at a time if it verifies checksums."""

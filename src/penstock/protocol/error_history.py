@@ -27,7 +27,8 @@ HIGHEST_ERRORS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((4, 4), 136),
 )
 """Pairs of a release and its highest error code, which also applies to later releases up to the next pair's
-release."""
+release.
+"""
 
 
 def highest_error(numbers: tuple[int, ...]) -> int:

@@ -45,7 +45,8 @@ _ON_FAILURE: dict[str, object] = {
     "port": -1,
 }
 """The values that fields beside an error code have, such as -1 for an offset, where these are not the
-fields' defaults."""
+fields' defaults.
+"""
 
 _ON_FAILURE_OF_ALL: dict[str, object] = {
     "generation_id": -1,
@@ -54,11 +55,13 @@ _ON_FAILURE_OF_ALL: dict[str, object] = {
     "protocol_name": None,
 }
 """Values of further fields at the top of a response that has its error code there. None becomes "" in
-versions without null."""
+versions without null.
+"""
 
 _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
 """A dict from an API whose request items contain a further list to the name of that list. The items of the
-list, not the request items, have entries in the response."""
+list, not the request items, have entries in the response.
+"""
 
 _ALSO_IN_ENTRIES = (ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 """APIs whose error responses have the error code both at the top and in each entry."""
@@ -68,7 +71,8 @@ _WITHOUT_ENTRIES = (ApiKey.DESCRIBE_LOG_DIRS,)
 
 Maker: TypeAlias = Callable[[Any, int, "str | None"], Any]
 """A function that builds a part of an error response from a request item, an error code and an error
-message."""
+message.
+"""
 
 
 @cache

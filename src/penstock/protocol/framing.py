@@ -42,10 +42,12 @@ _VERSIONS: dict[tuple[int, int], int] = {}
 _SIZE = struct.Struct(">i")
 pack_response_head = struct.Struct(">ii").pack
 """Pack the beginning of a response: the size of the bytes after it, and a header of version 0, which is the
-correlation id."""
+correlation id.
+"""
 pack_tagged_response_head = struct.Struct(">iix").pack
 """Pack the beginning of a response: the size of the bytes after it, and a header of version 1 without
-tagged fields."""
+tagged fields.
+"""
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 """The greatest frame in bytes that a broker accepts by default: Kafka's `socket.request.max.bytes`."""
@@ -338,12 +340,14 @@ class FrameReader:
         self._scratch = new_buffer(SCRATCH_BYTES)
         self._position = self._end = 0
         """The start of the range of received bytes in the scratch buffer that are not split into frames
-        yet; `_end` is its end."""
+        yet; `_end` is its end.
+        """
         self._frame: memoryview | None = None
         """The buffer of a long frame that is arriving."""
         self._size = self._filled = 0
         """The size in bytes of the long frame that is arriving; `_filled` counts the bytes of it that have
-        arrived."""
+        arrived.
+        """
 
     def get_buffer(self) -> memoryview:
         """Return a buffer to receive the next bytes into; it has room once `next_frame` has returned None."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Records: TypeAlias = Any
 """The type of record batches in messages. Decoded messages have a memoryview; to encode, any object with a
-length, or a list of such objects, is accepted."""
+length, or a list of such objects, is accepted.
+"""
 
 UnknownTags: TypeAlias = "dict[int, bytes] | None"
 """A dict from tag to the bytes of a tagged field that the definition does not have. They are stored when a

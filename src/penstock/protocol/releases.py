@@ -21,7 +21,8 @@ LAST_ZOOKEEPER = (3, 9)
 
 _ANY = 999
 """A number larger than any number in the name of a release. It replaces the ``x`` in a version such as
-``4.x``."""
+``4.x``.
+"""
 
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")

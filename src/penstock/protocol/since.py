@@ -9,7 +9,8 @@ ADD_PARTITIONS_TO_TXN_SEVERAL_SINCE = 4
 
 API_VERSIONS_CLUSTER_ID_SINCE = 5
 """The first version of ApiVersions in which clients send the cluster id and node id that they expect
-(KIP-1242)."""
+(KIP-1242).
+"""
 
 API_VERSIONS_SOFTWARE_SINCE = 3
 """The first version of ApiVersions that has the name and version of the client's software (KIP-511)."""
@@ -19,11 +20,13 @@ CONSUMER_GROUP_HEARTBEAT_OWN_IDS_SINCE = 1
 
 CREATE_PARTITIONS_QUOTA_ERROR_SINCE = 3
 """The first version of CreatePartitions in whose answers clients support THROTTLING_QUOTA_EXCEEDED (89,
-KIP-599)."""
+KIP-599).
+"""
 
 CREATE_TOPICS_QUOTA_ERROR_SINCE = 6
 """The first version of CreateTopics in whose answers clients support THROTTLING_QUOTA_EXCEEDED (89,
-KIP-599)."""
+KIP-599).
+"""
 
 DELETE_TOPICS_DISABLED_ERROR_SINCE = 3
 """The first version of DeleteTopics in whose answers clients support TOPIC_DELETION_DISABLED (73)."""
@@ -33,7 +36,8 @@ DELETE_TOPICS_IDS_SINCE = 6
 
 DELETE_TOPICS_QUOTA_ERROR_SINCE = 5
 """The first version of DeleteTopics in whose answers clients support THROTTLING_QUOTA_EXCEEDED (89,
-KIP-599)."""
+KIP-599).
+"""
 
 END_TXN_RAISES_EPOCH_SINCE = 5
 """The first version of EndTxn that raises the producer's epoch, and returns id and epoch (KIP-890)."""
@@ -70,7 +74,8 @@ LEAVE_GROUP_MEMBERS_SINCE = 3
 
 LIST_OFFSETS_ISOLATION_SINCE = 2
 """The first version of ListOffsets with an isolation level (KIP-98). Brokers that lack this version have no
-transactions."""
+transactions.
+"""
 
 LIST_OFFSETS_MAX_TIMESTAMP_SINCE = 7
 """The first version of ListOffsets that finds the record with the greatest timestamp (KIP-734)."""
@@ -80,7 +85,8 @@ METADATA_CREATION_SINCE = 4
 
 METADATA_TOPIC_IDS_SINCE = 12
 """The first version of Metadata that finds topics by id (KIP-516). Requests of versions 10 and 11 have the
-field, but it has no effect there."""
+field, but it has no effect there.
+"""
 
 OFFSET_COMMIT_TOPIC_IDS_SINCE = 10
 """The first version of OffsetCommit with topic ids instead of names (KIP-848)."""
@@ -96,7 +102,8 @@ PRODUCE_ENDPOINTS_SINCE = 10
 
 PRODUCE_FLEXIBLE_SINCE = 9
 """The first version of Produce with compact lengths, tagged fields, and a request header of version 2
-(KIP-482)."""
+(KIP-482).
+"""
 
 PRODUCE_IMPLICIT_ADDS_SINCE = 12
 """The first version of Produce with which leaders add the partitions to the transaction (KIP-890)."""
@@ -106,7 +113,8 @@ PRODUCE_MAGIC_1_SINCE = 2
 
 PRODUCE_MAGIC_2_SINCE = 3
 """The first version of Produce that carries batches of magic 2 (KIP-98). In older versions, the magic byte of
-each message gives its format."""
+each message gives its format.
+"""
 
 PRODUCE_TOPIC_IDS_SINCE = 13
 """The first version of Produce with topic ids instead of names (KIP-516)."""
@@ -125,8 +133,10 @@ SYNC_GROUP_PROTOCOL_SINCE = 5
 
 TXN_OFFSET_COMMIT_IMPLICIT_ADDS_SINCE = 5
 """The first version of TxnOffsetCommit with which the coordinator adds the partition to the transaction
-(KIP-890)."""
+(KIP-890).
+"""
 
 TXN_OFFSET_COMMIT_TOPIC_IDS_SINCE = 6
 """The first version of TxnOffsetCommit with topic ids instead of names, and with errors for unknown groups
-and stale member epochs (KIP-1319)."""
+and stale member epochs (KIP-1319).
+"""

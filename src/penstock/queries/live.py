@@ -184,7 +184,8 @@ class OpenWindows:
         self._count = self._bytes = 0
         self._closed_before: Any = None
         """The start of the earliest open window: all windows before it are closed. None before any window
-        has been closed."""
+        has been closed.
+        """
 
     def add(self, tp: TopicPartition, rows: pa.Table) -> int:
         """Add rows of a partition to their windows; leave out late rows, and return the number of these.

@@ -21,11 +21,13 @@ _LIMITS = ("STREAMING_LIMIT", "LIMIT")
 _SCAN = "PYTHON_ARROW_SCAN"
 _SCAN_INFO = {"Function", "Projections", "Estimated Cardinality", "Text"}
 """The keys that a scan without a filter may have in DuckDB's plan. A scan with other keys may have a
-filter, so all its rows are read."""
+filter, so all its rows are read.
+"""
 
 ROWS_MAX = 1_000_000
 """The largest LIMIT that is passed to a scan. With a larger one, the scan continues until DuckDB has enough
-rows and ends it."""
+rows and ends it.
+"""
 
 
 class Rows(NamedTuple):

@@ -28,7 +28,8 @@ OPERATORS = {"Eq": "==", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 UNITS = {"Nanoseconds": 1_000, "Microseconds": 1, "Milliseconds": -1_000}
 """A dict from Polars' time units to their number in a microsecond; -n means that one unit has n
-microseconds."""
+microseconds.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = object()

@@ -96,7 +96,8 @@ class SqlSession:
         self._on_progress = on_progress
         self._topics: dict[str, RecordDataset] = {}
         """A cache: a dict from a table's name in statements to the topic's data set, with columns for
-        fields of values."""
+        fields of values.
+        """
         self._registered: set[str] = set()
         """Names of the topics that are currently registered as tables in DuckDB."""
         self._names: list[str] | None = None

@@ -34,7 +34,8 @@ SYNTHETIC_ROWS = 1 << 16
 
 PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
 """The columns that can be generated from offset ranges alone, without reading records, if each offset has a
-record."""
+record.
+"""
 
 
 class Ask(NamedTuple):
@@ -73,7 +74,8 @@ class TopicSource:
     isolation: str = "read_uncommitted"
     max_lateness_ms: int | None = None
     """The most milliseconds by which a record may be older than an earlier record of its partition; None if
-    unknown."""
+    unknown.
+    """
     key_partitioner: Partitioner | None = None
     is_dense: bool = False
     """True if the caller promises that each offset has a record: no compaction and no transactions, ever."""

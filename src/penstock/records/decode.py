@@ -60,7 +60,8 @@ LIMIT_BYTES = 1 << 31
 
 BATCH_BYTES = 1 << 20
 """The default size in bytes of each `RecordColumns` from `iter_columns`: fastest for Spark and Arrow
-readers."""
+readers.
+"""
 
 _TABLE_LINES = 1024
 _OFFSET_MAX = (1 << 63) - 1

@@ -245,7 +245,8 @@ class PlainRowWriter:
 RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
 Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
 """The compiled class, or `PlainMeter` if the former is not built, as for a free-threaded Python. `RowWriter`
-is chosen in the same way."""
+is chosen in the same way.
+"""
 
 
 def readable(data: memoryview) -> memoryview | bytes:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 2_048
 """The maximum number of records that become objects at a time: few enough that their memory stays in the
-CPU cache."""
+CPU cache.
+"""
 
 OFFSET_MAX = (1 << 63) - 1
 """The maximum 64-bit offset. No record has it, because the offset after it could not be requested."""

@@ -82,7 +82,8 @@ class Decoded:
 
 Kind = tuple[SchemaId, tuple[int, ...]]
 """The schema of some rows, and the path of their Protobuf message type (empty for other formats). Rows of one
-kind are decoded together."""
+kind are decoded together.
+"""
 
 
 class SchemaReading(Protocol):
@@ -181,7 +182,8 @@ class Decoder:
     def unknown_ids(self) -> int:
         """Return the number of schema ids in decoded values that the registry lacks.
 
-        The registry is asked for these ids again after a minute."""
+        The registry is asked for these ids again after a minute.
+        """
         return self._unknown
 
     def decode(

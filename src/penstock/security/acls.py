@@ -28,7 +28,8 @@ ANY_USER = "User:*"
 
 ACL_RECORDS_MAX = 10_000
 """The maximum number of entries that one request may create or delete, as in Apache Kafka: one batch of the
-metadata log."""
+metadata log.
+"""
 
 
 class ResourceType(IntEnum):
@@ -124,7 +125,8 @@ FITTING_OPERATIONS = {
     ResourceType.USER: _bits(Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 """A dict from resource type to the operations that exist for it, as bits. Responses have these bits in their
-authorized-operations fields."""
+authorized-operations fields.
+"""
 
 _READS_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
 
@@ -141,7 +143,8 @@ ALLOWED_BITS = {
     },
 }
 """A dict from an operation to the operations that an ALLOW entry for it covers, as bits. READ, WRITE, DELETE
-and ALTER imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
+and ALTER imply DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS.
+"""
 
 DENIED_BITS = {
     operation: EVERY_OPERATION if operation == Operation.ALL else _bits(operation)
@@ -150,7 +153,8 @@ DENIED_BITS = {
 }
 """A dict from an operation to a bit mask of the operations that a DENY entry for it covers.
 
-Unlike ALLOW, DENY covers no implied operations."""
+Unlike ALLOW, DENY covers no implied operations.
+"""
 
 
 class Acl(NamedTuple):

@@ -19,7 +19,8 @@ from penstock.security.secrets import Secret, revealed
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
 """The message that a client sends after the server has refused its token (RFC 7628). The server then ends the
-exchange."""
+exchange.
+"""
 
 UNSECURED_LOGIN = "unsecuredLogin"
 """The prefix of the options of `sasl.jaas.config` for tokens without a signature (KIP-255)."""

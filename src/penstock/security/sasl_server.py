@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 FRAME_BYTES_MAX = 524_288
 """The maximum size of a frame in bytes before authentication: the default of
-`sasl.server.max.receive.size`."""
+`sasl.server.max.receive.size`.
+"""
 
 REAUTHENTICATION_PAUSE_MS = 1000
 """The minimum time in milliseconds between two re-authentications. A SaslHandshake before that is handled as
-an ordinary request."""
+an ordinary request.
+"""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -37,7 +39,8 @@ _WRAPPED_SINCE = 1
 
 VERSION_QUESTIONS_MAX = 8
 """The maximum number of ApiVersions requests in unsupported versions that a client may send before its
-login."""
+login.
+"""
 
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 

@@ -24,7 +24,8 @@ PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
 """A pattern that matches text with a file extension at its end. It matches neither PEM text nor a key in
-base64."""
+base64.
+"""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
 """The maximum size in bytes of a file that is read as a certificate, key or store."""

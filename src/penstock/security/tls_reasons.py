@@ -8,7 +8,8 @@ from typing import Any
 
 HANDSHAKE_RECORD, ALERT_RECORD = 0x16, 0x15
 """The TLS record types with which a connection can begin (RFC 8446, section 5.1). Other first bytes are not
-TLS."""
+TLS.
+"""
 
 UNKNOWN_CA = frozenset((2, 18, 19, 20, 21))
 EXPIRED, NOT_YET_VALID, REVOKED, WRONG_PURPOSE = 10, 9, 23, 26

@@ -47,7 +47,8 @@ NO_EFFECT = {
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms counts",
 }
 """A dict from settings that are accepted without effect to the reason. A query that used the JVM's connector
-can therefore keep its options."""
+can therefore keep its options.
+"""
 
 REFUSED = {
     "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",
@@ -61,4 +62,5 @@ REFUSED = {
     "kafka.partitioner.ignore.keys": "keys decide; add a column partition instead",
 }
 """A dict from settings that are refused, because they would change a query's result, to a text with the
-reason and the alternative."""
+reason and the alternative.
+"""

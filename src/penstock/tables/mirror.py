@@ -40,7 +40,8 @@ POLL_INTERVAL_S = 1.0
 
 SIGNS = 4
 """Number of requests per `POLL_INTERVAL_S` that are sent to source and target to check that they still
-answer."""
+answer.
+"""
 
 LAST_RECORD_TIMEOUT_S = 30.0
 

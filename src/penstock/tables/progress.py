@@ -67,7 +67,8 @@ class ProgressLine:
         self._is_in_notebook = self.is_wanted and _is_notebook()
         self._output: Any = None
         """IPython's handle of the cell's output, with which the line is replaced; None before the first
-        line."""
+        line.
+        """
 
     def __enter__(self) -> ProgressLine:
         return self

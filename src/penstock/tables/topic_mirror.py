@@ -67,7 +67,8 @@ CHECK_EVERY_S = 1.0
 
 TRIM_EVERY_S = 60.0
 """Interval in seconds at which records that retention has removed from the target are removed from the
-maps."""
+maps.
+"""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
 """Default options of the consumer that reads the source; `source_config` overrides them."""
@@ -164,7 +165,8 @@ class TopicMirror:
         """First and end offset of each target partition at the last `move_groups`."""
         self._firsts: dict[int, int] = {}
         """With `keep_offsets`: first offsets of source partitions, at which empty target partitions must
-        begin."""
+        begin.
+        """
         self._ends_of_target: dict[int, int] = {}
         """With `keep_offsets`: end offsets of target partitions after all batches that were sent."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None

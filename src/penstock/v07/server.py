@@ -53,7 +53,8 @@ READ_BYTES_MAX = 256 << 10
 
 HELD_BYTES_MAX = 512 << 20
 """The maximum total size in bytes of the requests and responses that all connections together hold in
-memory."""
+memory.
+"""
 
 CONNECTIONS_MAX = 10_000
 
@@ -62,21 +63,24 @@ BACKLOG = 512
 
 INLINE_UNPACKED_BYTES = 256 << 10
 """The maximum size in bytes of a PRODUCE request, plain and decompressed, that is checked on the event loop;
-larger ones are checked in a thread."""
+larger ones are checked in a thread.
+"""
 
 INLINE_RECORDS = 2_000
 """The maximum number of messages in wrappers of a PRODUCE request that is checked on the event loop."""
 
 INLINE_BYTES_MAX = 32 << 10
 """The maximum size in bytes of a message set that is copied behind its response header; larger ones use
-`sendfile`."""
+`sendfile`.
+"""
 
 SLICE_BYTES = 128 << 10
 """The size in bytes of the pieces in which a message set in memory is passed to a socket."""
 
 TURNS = 4
 """The maximum number of iterations of the event loop before it calls the handler of a socket with bytes to
-read, or of a waiting connection. `stop` lets that many iterations pass."""
+read, or of a waiting connection. `stop` lets that many iterations pass.
+"""
 
 DRAIN_S = 1.0
 """The maximum time in seconds that `stop` waits for the processing of requests that have arrived."""

@@ -43,7 +43,8 @@ NUMBERS: Mapping[str, _Setting] = {
 code, but 512 MiB in its sample file and in "Writing a Driver for Kafka". `zk.connectiontimeout.ms` is the
 timeout of the first connection to ZooKeeper; 0 means `zk.sessiontimeout.ms`. The last two settings are
 Penstock's own: the limits of one request's decompressed size, and of the number of its messages in wrappers.
-A request beyond them ends its connection."""
+A request beyond them ends its connection.
+"""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """Text settings. `zk.digest`, user:password, is Penstock's own: with it only that user has access to the

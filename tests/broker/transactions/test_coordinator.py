@@ -189,7 +189,8 @@ NEW_ENDS = {
 }
 """The expected error codes of EndTxn, for commit and abort.
 
-Keys are the transaction's state, and the request's producer epoch minus the current one."""
+Keys are the transaction's state, and the request's producer epoch minus the current one.
+"""
 
 
 @for_each(

@@ -54,7 +54,8 @@ PLUGINS = {
 }
 """Settings that name Java classes, with the prefix of the class names that Penstock implements.
 
-An empty prefix means that Penstock implements none."""
+An empty prefix means that Penstock implements none.
+"""
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -135,7 +136,8 @@ OWN_BUILDERS = {
 OWN_AUTHORIZERS = {"kafka.api.SslAdminIntegrationTest$TestableStandardAuthorizer"}
 """Authorizer classes of Kafka's tests that decide like Kafka's own authorizer.
 
-They only add delays or record requests, so Penstock's authorizer replaces them."""
+They only add delays or record requests, so Penstock's authorizer replaces them.
+"""
 
 OWN_LOGINS = {
     "kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestServerCallbackHandler": (
@@ -149,7 +151,8 @@ OWN_LOGINS = {
 OF_NO_USE = {"kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestClientCallbackHandler"}
 """Callback handlers for logins between Kafka's brokers.
 
-They are ignored, since Penstock's brokers use a listener of their own for that."""
+They are ignored, since Penstock's brokers use a listener of their own for that.
+"""
 
 LOGIN_METRICS = {
     (LoginOutcome.SUCCESSFUL, False): "successful-authentication-total",
@@ -384,7 +387,8 @@ class Brokers:
 class Kerberos:
     """The KDC of a test.
 
-    Its files have the same names in every test, since libraries cache the names."""
+    Its files have the same names in every test, since libraries cache the names.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -43,7 +43,8 @@ IN_THE_JVM = b"KafkaClusterTestKit"
 MARKS = (b"Lorg/junit/jupiter/api/Test;", b"Lorg/junit/jupiter/params/ParameterizedTest;")
 """The annotations of test methods, as in class files.
 
-A class that neither has nor inherits them only contains helpers."""
+A class that neither has nor inherits them only contains helpers.
+"""
 
 _IS_TEST = re.compile(r"(.*/)?(?!Abstract)[^/$]*Test\.class")
 
@@ -167,7 +168,8 @@ def compiled() -> str:
 def _unpacked_plugins(classpath: str) -> Path:
     """Unpack the plugin sources that Connect's tests compile, and return their directory.
 
-    The tests cannot read the sources from a jar."""
+    The tests cannot read the sources from a jar.
+    """
     target = CACHE / f"kafka-own-plugins-{release()}"
     jar = next(each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each))
 
@@ -295,7 +297,8 @@ def _run_pair(
 def _read_class(jvm: subprocess.Popen[str], name: str) -> Iterator[Verdict]:
     """Yield the verdicts of a class as the JVM prints them.
 
-    If the JVM ends early, the last verdict is a FAIL of WHOLE_CLASS."""
+    If the JVM ends early, the last verdict is a FAIL of WHOLE_CLASS.
+    """
     assert jvm.stdout is not None
     while True:
         watch = threading.Timer(SILENCE_S, jvm.kill)

@@ -18,12 +18,14 @@ CLIENTS_MAX = 1000
 
 SERIES_MAX = 2000
 """The maximum number of series of one client that are stored. A series is one metric with one set of
-labels."""
+labels.
+"""
 
 _CLIENT_BYTES = 1500
 _SERIES_BYTES = 500
 """The estimated memory of a series in bytes, without its name and labels. `_CLIENT_BYTES` is the
-estimate for a client."""
+estimate for a client.
+"""
 
 
 class Pusher(NamedTuple):

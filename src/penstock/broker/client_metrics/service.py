@@ -33,11 +33,13 @@ logger = logger_named("penstock.broker")
 
 INSTANCES_MAX = 16384
 """The maximum number of clients with stored state, as in Apache Kafka. A further client replaces the
-one idle for longest."""
+one idle for longest.
+"""
 
 EXPIRY_S = 60.0
 """The seconds without a request after which a client's state is dropped. Three push intervals apply if
-they are longer."""
+they are longer.
+"""
 
 EXPIRY_STEP_S = 10.0
 
@@ -81,7 +83,8 @@ class Instance:
         self.subscription_id = subscription_id
         self.generation = generation
         """The version number of the subscriptions from which `asked`, the metrics to push, was
-        computed."""
+        computed.
+        """
         self.asked_at = self.pushed_at = -inf
         self.expires_at = inf
         self.is_terminating = False

@@ -14,21 +14,25 @@ from penstock.broker.requests.patterns import Pattern, PatternWorkError, compile
 
 INTERVAL_MS = 300_000
 """The default of `interval.ms`. A client without a matching subscription asks for subscriptions again
-at this interval."""
+at this interval.
+"""
 
 EVERY_METRIC = "*"
 
 COMPARED_CHARACTERS_MAX = 255
 """The maximum number of characters of a client attribute. Longer ones match no pattern, since matching
-would take too long."""
+would take too long.
+"""
 
 MATCHING_WORK_MAX = 20_000
 """The maximum number of matcher states that a pattern may visit for one client, about 10 ms. With more,
-the pattern does not match."""
+the pattern does not match.
+"""
 
 MATCHING_CPU_S = 0.02
 """The CPU seconds for matching one client with all subscriptions. Subscriptions not tried by then do
-not apply to the client."""
+not apply to the client.
+"""
 
 
 class MetricsSubscription(NamedTuple):

@@ -7,11 +7,13 @@ from typing import Protocol
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 """The name of the share group setting that chooses the group's dead letter topic (KIP-1191). An empty
-value means no topic."""
+value means no topic.
+"""
 
 DEAD_LETTER_COPIES = "errors.deadletterqueue.copy.record.enable"
 """The name of the share group setting with which key and value of records are copied into the dead
-letter topic."""
+letter topic.
+"""
 
 
 class NumericSettings(Protocol):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = 0
 """The type code of a setting with an unknown name. DescribeConfigs does not return the value, which may
-be a secret."""
+be a secret.
+"""
 
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
 _MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -40,7 +41,8 @@ _UNLISTED = frozenset(
     )
 )
 """The names of the replication throttles that Kafka's tools set. DescribeConfigs lists only those that
-are set."""
+are set.
+"""
 
 _THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 

@@ -30,7 +30,8 @@ from penstock.broker.config.security_settings import check as check_security
 
 READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
 """The scopes in which a setting can be changed at run time: none; all brokers or one broker; only one
-broker; only one listener."""
+broker; only one listener.
+"""
 
 _TYPES = {
     "boolean": BOOLEAN,

@@ -6,7 +6,8 @@ from penstock.broker.config.definition import BOOLEAN, INT, LONG, STRING, broker
 
 CHANGES_MAX = "penstock.request.changes.max"
 """The name of the setting that limits the topics, resources with settings, or quota entities that one
-request may change."""
+request may change.
+"""
 
 _NAMES_07 = (
     "brokerid",

@@ -28,7 +28,8 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("remote.copy.lag.ms", (4, 4), ()),
 )
 """Topic settings that some releases lack: (name, first release that has it, first later release without
-it, or an empty tuple)."""
+it, or an empty tuple).
+"""
 
 _BROKER_SETTINGS_SINCE_4 = frozenset(
     (

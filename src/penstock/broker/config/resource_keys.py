@@ -128,7 +128,8 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
     ),
 )
 """Pairs of a release and the group settings that it introduced. The default None means the broker's
-value."""
+value.
+"""
 
 _METRICS_KEYS = table(
     ConfigKey("interval.ms", INT, "300000", "How often clients push metrics, in milliseconds."),

@@ -166,7 +166,8 @@ _CLASSES: dict[str, tuple[str, ...]] = {
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
 }
 """A dict from setting to Java class names. The settings name classes that control access; Penstock has
-equivalents of the listed classes only."""
+equivalents of the listed classes only.
+"""
 
 PER_MECHANISM = frozenset(
     name

@@ -357,4 +357,5 @@ RETIRED_KEYS = frozenset(
     ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 )
 """Topic settings that only older releases have. A broker accepts them only if it behaves like such a
-release."""
+release.
+"""

@@ -8,7 +8,8 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 TOPIC_NAME_LENGTH_MAX = 249
 """The maximum number of characters of a topic name. Names of partition directories add ``-NUMBER``, and
-have at most 255 bytes."""
+have at most 255 bytes.
+"""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 

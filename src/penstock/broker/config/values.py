@@ -143,7 +143,8 @@ SUGGESTION_CHARACTERS_MAX = 64
 
 _NOT_A_DIRECTORY = compile_(r"(?:[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)|\d+(?:\.\d+){1,3}")
 """A pattern for texts that users pass by mistake as the data directory: an address, or a release of
-Kafka."""
+Kafka.
+"""
 
 _OURS = "penstock."
 """The prefix of Penstock's settings. An unknown name that begins with it is an error."""
@@ -278,7 +279,8 @@ class BrokerConfig:
         self.settings: dict[str, str] = {}
         self.release = _release_settings(as_version) if as_version is not None else None
         """The names and defaults of settings in the Kafka release as which the broker behaves; None for
-        the newest release."""
+        the newest release.
+        """
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
         """The definitions of the topic settings that the release has."""
@@ -300,7 +302,8 @@ class BrokerConfig:
                 _check_group_keys(kind, self.integer)
         self.started_with: dict[str, str] = {}
         """Settings that come from arguments of the broker, such as its address. Only DescribeConfigs
-        reads this dict."""
+        reads this dict.
+        """
 
     def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
         """Return these settings, overridden by `own` (for this broker) and `defaults` (for all brokers).

@@ -50,7 +50,8 @@ class LoadedPartitions(Generic[T]):
         """A dict from partition index to the leader epoch and the state of the loaded partition."""
         self._unreadable: dict[int, str] = {}
         """A dict from the index of each unreadable partition to the error that was logged, so that the
-        same error is not logged again."""
+        same error is not logged again.
+        """
 
     def __contains__(self, index: int) -> bool:
         return index in self._loaded

@@ -38,7 +38,8 @@ WHOLE_ANSWER_CODES = frozenset(
     )
 )
 """Error codes that are put into the top-level `error_code` of a response, if it has this field, instead
-of into its entries."""
+of into its entries.
+"""
 
 
 def answering_faults(faults: Faults) -> Interceptor:

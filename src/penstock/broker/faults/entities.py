@@ -17,11 +17,13 @@ from penstock.protocol.uuid import ZERO_UUID
 
 NAMED = ("topicName", "groupId", "transactionalId")
 """Entity types of names: if a request has an array of such names, each name has its own entry in the
-response."""
+response.
+"""
 
 NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
 """Names of fields. A struct in a request's array that has one of these fields has its own entry in the
-response."""
+response.
+"""
 
 
 class Entity(NamedTuple):

@@ -55,7 +55,8 @@ _KINDS: dict[str, tuple[type, str]] = {
     "times": (int, "a number"),
 }
 """A dict from option of a fault to the type of its value, and a noun for messages. With a value of
-another type, the fault would never happen."""
+another type, the fault would never happen.
+"""
 
 
 def _check(where: FaultOptions) -> None:
@@ -225,7 +226,8 @@ class Faults:
         """A function that is called after faults were added or ended."""
         self.active: tuple[Fault, ...] = ()
         """The active faults, oldest first. A change replaces the whole tuple, so that other threads can
-        read it."""
+        read it.
+        """
         self.planned: tuple[Request, list[Fault]] | None = None
         """The request in progress and the `fail` faults for it; only the broker's thread uses this."""
 

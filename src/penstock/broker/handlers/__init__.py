@@ -124,7 +124,8 @@ ROUTES = {int(key): route_of(key, offer) for key, offer in OFFERED.items()}
 
 CLIENT_METRICS_APIS = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
 """The APIs that are offered only if the broker accepts clients' metrics (`penstock.client.metrics`), as in
-Apache Kafka."""
+Apache Kafka.
+"""
 
 COMMON = (
     ApiKey.API_VERSIONS,
@@ -137,7 +138,8 @@ COMMON = (
     ApiKey.PRODUCE,
 )
 """The APIs that nearly every client uses, whose handlers are imported soon after the start. All other
-handlers are imported on first use."""
+handlers are imported on first use.
+"""
 
 
 def import_common() -> None:

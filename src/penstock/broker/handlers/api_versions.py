@@ -53,7 +53,8 @@ KRAFT_FEATURE_SINCE = (3, 9)
 
 SOFTWARE_CHARACTERS_MAX = 100
 """The maximum number of characters of a client's software name, and of its software version, that a
-session stores."""
+session stores.
+"""
 
 METADATA_LEVELS = (7, METADATA_VERSION)
 """The lowest and the highest level of `metadata.version` whose records this broker can read.

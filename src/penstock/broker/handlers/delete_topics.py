@@ -92,4 +92,5 @@ def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str 
 
 _ANY_AMOUNT = 1 << 62
 """A number of bytes above the `min_bytes` of any Fetch: a notification with it ends the wait of every
-Fetch."""
+Fetch.
+"""

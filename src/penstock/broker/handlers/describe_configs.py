@@ -54,7 +54,8 @@ A request that describes many topics builds each distinct description only once.
 
 _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 """The setting sources whose values the response has in canonical form. Values set for the broker are
-returned as they were written."""
+returned as they were written.
+"""
 
 
 def describe_configs(

@@ -42,7 +42,8 @@ _LATER = (
     ErrorCode.NOT_COORDINATOR,
 )
 """Retriable errors of a share coordinator, after which it is unknown if the share partition has a
-state."""
+state.
+"""
 
 
 def describe_share_group_offsets(

@@ -50,11 +50,13 @@ FULL_LISTS_SINCE = 1
 
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 """A bit field of the operations on a topic: read, write, create, delete, alter, describe, describe
-configs, alter configs."""
+configs, alter configs.
+"""
 
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 """A bit field of the operations on the cluster: create, alter, describe, cluster action, describe
-configs, alter configs, idempotent write."""
+configs, alter configs, idempotent write.
+"""
 
 
 def metadata(request: MetadataRequest, context: Context[ServingNode]) -> MetadataResponse:

@@ -52,7 +52,8 @@ class Conversion:
         self.error: KafkaError | None = None
         self.next_offset: int | None = None
         """The offset at which to read on, because the batches have no record to convert; otherwise
-        None."""
+        None.
+        """
 
     def convert(self, budget: UnpackBudget) -> bytes:
         """Return the converted records, cut near the byte limit of the request.

@@ -66,15 +66,18 @@ FEWER_REPLICAS_DO_SINCE = (3, 7)
 
 APPENDS_PER_TURN = 100
 """The most partitions to which a request appends, in some milliseconds, before other clients are
-served."""
+served.
+"""
 
 COPIED_BYTES_MAX = 1 << 20
 """The maximum size in bytes of a request that is appended with pauses in between. Its records must be
-copied, because the network buffer is reused in the pauses."""
+copied, because the network buffer is reused in the pauses.
+"""
 
 TURN_PAUSE_S = 0.0005
 """The pause in seconds between two groups of appends of a request for many partitions. Other clients
-are served in it."""
+are served in it.
+"""
 
 
 Delayed: TypeAlias = "list[Postponed | Flushing]"

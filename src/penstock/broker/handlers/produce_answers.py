@@ -30,7 +30,8 @@ STORAGE_ERROR_SINCE = 4
 
 FLUSH_PATIENCE_S = 3600
 """The seconds for which a response waits for a flush. If the device takes longer, the flush counts as
-failed."""
+failed.
+"""
 
 _WITHOUT_START_OFFSET = (
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,

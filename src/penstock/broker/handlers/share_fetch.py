@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 """The values of `share_acquire_mode` in a request (KIP-1206): the limit of records may be exceeded to
-acquire whole batches, or is exact."""
+acquire whole batches, or is exact.
+"""
 
 
 def share_fetch(request: ShareFetchRequest, context: Context[ServingNode]) -> ShareFetchResponse | Wait:

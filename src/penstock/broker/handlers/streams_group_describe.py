@@ -82,7 +82,8 @@ NOT_STORED = 1
 
 TASK_BYTES = 100
 """The approximate size in bytes of a task in a response, where it is in both the target and the current
-assignment."""
+assignment.
+"""
 
 
 def _topology(group: StreamsGroup, context: Context[ServingNode]) -> Topology | None:

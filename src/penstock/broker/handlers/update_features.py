@@ -45,13 +45,15 @@ KINDS_SINCE = 1
 
 UPGRADE, DOWNGRADES = 1, (2, 3)
 """The codes of upgrade types: upgrade, and safe and unsafe downgrade. Both downgrades have the same
-effect: neither changes existing records."""
+effect: neither changes existing records.
+"""
 
 NO_RESULTS_SINCE = 2
 
 WHOLE_FAILURE_SINCE = (4, 0)
 """The first release of Apache Kafka in which the error of one feature becomes the top-level error of
-the response, in every version of the API. The response then has no results for single features."""
+the response, in every version of the API. The response then has no results for single features.
+"""
 
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 

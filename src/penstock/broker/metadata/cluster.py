@@ -49,7 +49,8 @@ PRODUCER_ID_BLOCK = 1000
 
 TOPICS_TOLD = 10
 """The maximum number of topics created or deleted in one request for which each topic has a line in the
-broker's log. More topics share one line."""
+broker's log. More topics share one line.
+"""
 
 
 _FACTORS = {
@@ -87,7 +88,8 @@ class ClusterState:
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
         """Functions that check dynamic settings before clients may set them for this broker. They raise
-        ConfigError for a wrong value."""
+        ConfigError for a wrong value.
+        """
         self.replicas = ReplicaManager(self.image, self.config, store, replicating)
         self.login_secret: Callable[[], bytes] = store.login_secret
         """A function that returns a secret stored with the cluster's data.

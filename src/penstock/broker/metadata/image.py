@@ -90,7 +90,8 @@ ApiVersions reports level 0, and clients cannot change it, because the only vote
 
 ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
 """A dict from feature to level for the features that are on, at this level, in a cluster whose metadata
-do not contain them. To switch one off, level 0 is stored."""
+do not contain them. To switch one off, level 0 is stored.
+"""
 
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
@@ -107,7 +108,8 @@ FIRST_FEATURES = {
     GROUP_FEATURE: GROUP_VERSION,
 }
 """The feature levels of new clusters, unless a setting chooses others. All releases 4.x of Apache Kafka
-support these levels."""
+support these levels.
+"""
 
 
 def metadata_level(features: Mapping[str, int]) -> int:
@@ -138,7 +140,8 @@ class Replicas(NamedTuple):
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
     """The eligible leader replicas: not in the ISR, but they have all committed records and may lead
-    (KIP-966)."""
+    (KIP-966).
+    """
     last_known: tuple[int, ...] = ()
     """The id of the last leader, if the partition has no leader and its ISR is empty; otherwise empty."""
     directories: tuple[bytes, ...] = ()
@@ -202,12 +205,14 @@ class ClusterImage:
         self.topics_by_id: dict[bytes, TopicImage] = {}
         self.folded_names: dict[str, str] = {}
         """A dict from a topic's name with underscores instead of dots to the original name, to find
-        names that collide in metrics."""
+        names that collide in metrics.
+        """
         self.broker_configs: dict[str, dict[str, str]] = {}
         """A dict from node id (in decimal, or `ALL_BROKERS`) to that broker's dynamic settings."""
         self.resource_configs: dict[tuple[int, str], dict[str, str]] = {}
         """The settings of groups and of metrics subscriptions: a dict from (resource type, name) to
-        settings."""
+        settings.
+        """
         self.quotas: dict[Entity, dict[str, float]] = {}
         """Quotas of clients, by entity and name of the quota."""
         self.features: dict[str, int] = {}

@@ -37,7 +37,8 @@ LEVELS: Mapping[str, int] = {
     "4.4-IV2": 33,
 }
 """A dict from name (such as 3.9-IV0) to number for the last `metadata.version` level of each Kafka
-release."""
+release.
+"""
 
 OTHER_FEATURES_SINCE = 25
 """The level from which on new directories have the features `group.version` and `transaction.version`."""

@@ -53,7 +53,8 @@ _WITHOUT_EFFECT = {20, 21}
 
 METADATA_LEVEL_MAX = 33
 """The highest supported level of `metadata.version`: 4.4-IV2. Later levels may add fields and records
-that this code cannot read."""
+that this code cannot read.
+"""
 
 METADATA_LEVEL_MIN = 7
 """The lowest supported level of `metadata.version`: 3.3-IV3, the oldest that Apache Kafka 4.x accepts.
@@ -81,11 +82,13 @@ ELIGIBLE_REPLICAS_SINCE = 23
 
 CORDONED_SINCE = 30
 """4.3-IV0: the first level whose broker registrations list cordoned directories, which get no new
-partitions."""
+partitions.
+"""
 
 _CLASSES: dict[int, type[Message]] = {}
 """A dict from record type to its class, filled on use: most clusters use few types, and imports take
-time."""
+time.
+"""
 
 
 def record_class(key: int) -> type[Message] | None:
@@ -230,7 +233,8 @@ class MetadataLog:
         self._has_begun = False
         self._kept_to: int | None = None
         """The offset to which the log must be truncated before the next append, because an append
-        failed; otherwise None."""
+        failed; otherwise None.
+        """
         self.bytes_behind = 0
         """The size in bytes of the log's records after the newest snapshot."""
 

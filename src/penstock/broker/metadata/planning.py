@@ -74,7 +74,8 @@ class Authority(Protocol):
     """The number of brokers in the cluster, including those that do not run yet."""
     mutation_tokens: MutationTokens
     """The token buckets of controller mutation quotas. They limit the partitions that clients create or
-    delete."""
+    delete.
+    """
 
     @property
     def placing(self) -> Placing:

@@ -26,7 +26,8 @@ logger = logger_named("penstock.broker")
 
 ID_LIMIT = 2**62
 """The search ignores producer ids from this one on: brokers assign ids from 0 on, so a client must have
-made up such a high id."""
+made up such a high id.
+"""
 
 NONE_SEEN = -1
 
@@ -57,7 +58,8 @@ class ProducerIds:
         self._is_searching = False
         self.is_known = not directories
         """True after the search for the greatest producer id in the partitions, so that new ids can be
-        assigned."""
+        assigned.
+        """
 
     def new_id(self, now_ms: int) -> int:
         """Return a producer id that was never assigned before; the first call searches the partitions.

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 TURN_SECONDS = 0.005
 """The time in seconds for which pipelined requests of one connection may occupy the event loop before
-other connections are served."""
+other connections are served.
+"""
 
 Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 """The outcome of a request: the pieces of its response, a wait for the response, or None (no response)."""
@@ -98,7 +99,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._blocked = False
         self.busy = False
         """True while the connection starts no further request: one is in progress, or a quota or a
-        fault delays the next."""
+        fault delays the next.
+        """
         self.is_closing = False
         self._unanswered: Unanswered | None = None
         self._parked: DelayedOperation | None = None
@@ -111,7 +113,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         """The object that injects a test's faults into requests and responses; None without faults."""
         self.listener: Listener | None = None
         """The listener that has accepted the connection; None if the broker has one listener, without
-        security."""
+        security.
+        """
         self.security: ListenerSecurity | None = None
         """The security of the connection's listener; None for PLAINTEXT."""
         self._respond: Callable[[memoryview, Context[Node]], Outcome] = answer

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 KEPT_BYTES_MAX = 16 << 20
 """The maximum total size in bytes of the free buffers in the pool: enough for a few producers with
-requests of 1 MiB."""
+requests of 1 MiB.
+"""
 
 
 class FrameBuffers:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 LOSS = 2
 """The position of unsent responses in the eviction order of the memory budget. Fetch sessions and
-member ids have lower numbers, and are evicted before a connection is closed."""
+member ids have lower numbers, and are evicted before a connection is closed.
+"""
 
 
 class Sending(Protocol):

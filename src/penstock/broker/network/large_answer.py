@@ -17,11 +17,13 @@ larger one are written one by one."""
 
 SENDFILE_BYTES_MAX = 4 << 20
 """The maximum bytes of one `sendfile` call. Each call counts as activity, so that a slow connection
-does not count as idle."""
+does not count as idle.
+"""
 
 WRITE_BYTES_MAX = 256 << 10
 """The maximum bytes passed to the transport in one call. The transport keeps bytes in memory that it
-cannot send."""
+cannot send.
+"""
 
 
 class AnswerSender(Protocol):

@@ -35,7 +35,8 @@ class Listener(NamedTuple):
     protocol: str = PLAINTEXT
     advertised: tuple[str, int] | None = None
     """Host and port that the broker gives to clients. None: each client gets the address to which it
-    has connected."""
+    has connected.
+    """
 
     def bound_to(self, port: int) -> Listener:
         """Return this listener with its real port and with the address that Metadata gives to clients.

@@ -40,7 +40,8 @@ SIZE_BYTES = 4
 
 HEADER_BYTES = SIZE_BYTES + 4
 """The number of bytes of length field and correlation id before a response. A header's empty tagged
-fields are not counted."""
+fields are not counted.
+"""
 
 
 class ApiCounts:
@@ -112,7 +113,8 @@ class Metrics:
         self.started_s = time.time()
         self._began_s = 0.0
         """The monotonic time in seconds at which decoding of the request in progress began. Its handler
-        runs right after."""
+        runs right after.
+        """
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
         """Return a route that also counts requests, and latency from decoding to the encoded response."""

@@ -41,18 +41,21 @@ BACKLOG_MIN = 512
 
 WAITING_FACTOR = 16
 """The estimated memory of a waiting, decoded request, as a multiple of its encoded size: each number is
-a Python object."""
+a Python object.
+"""
 
 WAITING_BYTES_SMALL = 4 << 10
 """Requests up to this encoded size in bytes may always wait in memory, because `max.connections` limits
-their number."""
+their number.
+"""
 
 HOUSEKEEPING_S = 1.0
 """Seconds between two rounds of housekeeping: idle connections, logs, groups, the checkpoint."""
 
 DUE_ROUNDS_MAX = 100
 """The maximum number of times that one event-loop turn runs all due requests, since running requests
-can make others due."""
+can make others due.
+"""
 
 DUE_AGAIN_S = 0.1
 """The seconds after which the server runs due requests again, if an exception interrupted it."""
@@ -79,7 +82,8 @@ class Server:
         self.node = node
         self.dies = False
         """True if the server must end like a killed process: without flushes and without a
-        clean-shutdown file."""
+        clean-shutdown file.
+        """
         self._numbers = numbers
         self._faults_of: Callable[[ServedConnection], FrameFaults] | None = None
         self.login_limits = LoginLimits(

@@ -33,14 +33,16 @@ logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
 """A pattern for the names of files of Apache Kafka beside the metadata log: `quorum-state` and
-snapshots. If there are any, the start of the broker reads them."""
+snapshots. If there are any, the start of the broker reads them.
+"""
 
 LOGIN_SECRET = "penstock.login.secret"
 """The name of the file with the secret from which the SCRAM salts of nonexistent users are derived."""
 
 _UNNAMED = ZERO_UUID
 """The zero UUID: stands for a directory without id. Kafka before 3.7 did not assign directory ids
-(KIP-858)."""
+(KIP-858).
+"""
 
 
 class DiskStore:

@@ -31,18 +31,21 @@ _EPOCH_MAX = 2**31 - 1
 
 EVICTION_MS = 120_000
 """The time in ms after which a new fetch session may replace an older one (Kafka's value). The older
-one must have been idle for this time, or be this old and have fewer partitions than the new one."""
+one must have been idle for this time, or be this old and have fewer partitions than the new one.
+"""
 
 SESSION_BYTES, PARTITION_BYTES = 1000, 700
 """The approximate size in memory, in bytes, of a session and of each partition in it."""
 
 SESSIONS_PER_CONNECTION_MAX = 4
 """The maximum number of fetch sessions of a connection. If it is exceeded, the oldest session ends.
-Clients have one session for each fetcher thread."""
+Clients have one session for each fetcher thread.
+"""
 
 FollowedPartition = tuple[str, bytes, int]
 """The key of a partition in a fetch session: topic name (empty from Fetch v13 on), topic id (only from
-v13 on), and partition number."""
+v13 on), and partition number.
+"""
 
 
 class KeptBudget(Protocol):

@@ -18,4 +18,5 @@ WITHOUT_TRANSACTIONS = (TRANSACTIONS_TOPIC, METADATA_TOPIC)
 
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
 """The internal topics that clients may read but not delete. The metadata log is not among them, since
-clients cannot access it."""
+clients cannot access it.
+"""

@@ -23,14 +23,16 @@ LOAD_AFTER_RECORDS = 1_000_000
 
 COMPILED_FROM_RECORDS = 64
 """The minimum number of records in a batch for which the compiled decoder is used. For smaller batches
-the decoder is slower than Python, because of its fixed cost per call."""
+the decoder is slower than Python, because of its fixed cost per call.
+"""
 
 _BEFORE_ANY_OFFSET = -(1 << 32)
 """A start offset below the offset of every record, so that the decoder skips no record."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
 """A function that returns the indexes of records without a key. It raises the same errors as
-`KeyCheck.keyless`."""
+`KeyCheck.keyless`.
+"""
 
 
 class KeyCheck:
@@ -117,4 +119,5 @@ def compiled_finder() -> Finder:
 
 keyless = KeyCheck().keyless
 """The method `keyless` of the process's only `KeyCheck`: returns the indexes of a batch's records
-without a key."""
+without a key.
+"""

@@ -47,7 +47,8 @@ class LogStore(Protocol):
     """True if the last broker that used these logs was shut down cleanly."""
     broker_epoch: int
     """The broker epoch of this node's last registration, which the clean-shutdown file contains, or
-    `NOT_REGISTERED`."""
+    `NOT_REGISTERED`.
+    """
     metadata_directory: str | None
     """The data directory that has the metadata log; None if the store is in memory."""
     format_file: str | None

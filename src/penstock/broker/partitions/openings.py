@@ -33,7 +33,8 @@ class Openings:
         self._at_most_s = at_most_ms / 1000
         self._unpaid_s = 0.0
         """The debt in seconds: the time spent on opening logs, reduced in proportion to the time since
-        then."""
+        then.
+        """
         self._ended = self._began = clock.monotonic()
         self._said_at: float | None = None
 

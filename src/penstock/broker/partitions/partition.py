@@ -48,13 +48,15 @@ _NOTHING = MemoryLog(now_ms=NO_TIME)
 
 KEPT_OFFSET_MAX = 2**62
 """The highest base offset that a copied batch may bring along (`penstock.keep.offsets`). The limit
-leaves offsets for later batches."""
+leaves offsets for later batches.
+"""
 
 
 Appended: TypeAlias = "tuple[int, int, int]"
 """The result of an append: base offset, log-append time (-1 with CreateTime), and log start offset.
 
-It is a plain tuple, because to create an instance of a class takes four times as long."""
+It is a plain tuple, because to create an instance of a class takes four times as long.
+"""
 
 
 class Replication(Protocol):

@@ -58,11 +58,13 @@ _LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
 _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
 _HEAD_END = HEADER_BYTES + 4
 """The end position in a batch of the first four bytes of its compressed records. They identify the
-codec: `_HEADS` has the usual bytes of each codec."""
+codec: `_HEADS` has the usual bytes of each codec.
+"""
 
 _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
 """The error message for a batch with invalid timestamps, as in Apache Kafka. The reasons are in the
-record errors of the response."""
+record errors of the response.
+"""
 
 BLAMED_MAX = 1_000
 """The maximum number of faulty records of a refused batch that the Produce response lists."""

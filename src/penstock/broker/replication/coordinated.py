@@ -16,7 +16,8 @@ from penstock.protocol.api_keys import ApiKey
 
 Part: TypeAlias = tuple[str, str, Any]
 """A part of a coordinator's response, with the internal topic and the key (group, transactional id or
-share partition) that store the state behind it: (topic, key, part)."""
+share partition) that store the state behind it: (topic, key, part).
+"""
 
 
 def _of_group(request: Any, response: Any) -> Iterable[Part]:
@@ -53,7 +54,8 @@ def _of_share_partitions(request: Any, response: Any) -> Iterable[Part]:
 
 Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
 """A function of a request and its response that returns the parts of the response, each with the topic and
-key of the state that it depends on."""
+key of the state that it depends on.
+"""
 
 COORDINATED: dict[int, Parts] = {
     ApiKey.JOIN_GROUP: _of_group,

@@ -40,7 +40,8 @@ APPEND_PATIENCE_S = 30.0
 
 APPEND_LOOK_S = 0.5
 """The seconds between checks if a batch appended at another node is replicated. A notification may be
-missing because the leader has stopped."""
+missing because the leader has stopped.
+"""
 
 
 class Peers(Protocol):
@@ -65,7 +66,8 @@ class ClusterCoordinators:
         """A dict from (transactional id, partition) to a marker that is written but not committed yet."""
         self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
         """A dict from (transactional id, partition) to the `Partition` at its leader whose next commit
-        causes a check of the transaction's markers, and the purgatory entry that makes this check."""
+        causes a check of the transaction's markers, and the purgatory entry that makes this check.
+        """
 
     @property
     def not_ready(self) -> str | None:
@@ -260,7 +262,8 @@ class ClusterCoordinators:
 
 _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """Errors of a node that is about to be the coordinator: it lacks the newest metadata, or is still loading
-the state."""
+the state.
+"""
 
 
 class PartitionsAddition:

@@ -25,7 +25,8 @@ logger = logger_named("penstock.broker")
 
 RESTART_S = 0.01
 """The seconds after which the request in flight is replaced by a new one, if it lacks replicas that were
-added later."""
+added later.
+"""
 
 REST_AFTER_S = 1.0
 """The seconds without a new record after which a replica moves from the fetcher `LeaderFetchers.active` to
@@ -48,7 +49,8 @@ class ReplicaFetchSettings(NamedTuple):
     in the response."""
     response_max_bytes: int = 10 << 20
     """The maximum size in bytes of all partitions in a response. A larger batch is sent if it is the first
-    in the response."""
+    in the response.
+    """
     backoff_s: float = 0.1
     """The seconds for which a partition is not fetched after an error. New metadata of the partition end
     the pause."""
@@ -268,7 +270,8 @@ class LeaderFetchers:
         """The fetcher of the replicas whose logs have not changed for `REST_AFTER_S`."""
         self._changed_s: dict[LocalReplica, float] = {}
         """A dict from each replica of `active` to the monotonic time in seconds at which it was added or
-        its log changed last."""
+        its log changed last.
+        """
 
     def add(self, replica: LocalReplica, now_s: float) -> None:
         """Begin to fetch a replica's records, or restart after a change of its metadata."""

@@ -52,7 +52,8 @@ IN_MEMORY_VERSION = 18
 
 WAKES_ALL = 1 << 40
 """A size in bytes above the `min_bytes` of any Fetch: passed to `Purgatory.notify`, it ends all waits for
-a partition."""
+a partition.
+"""
 
 BEHIND_S = 1.0
 """The seconds until metadata are applied again to partitions where that failed (storage errors)."""
@@ -120,7 +121,8 @@ class ClusterMember:
         """True if a test has stopped this node from fetching from leaders."""
         self.unreplicated: dict[Partition, int] = {}
         """A dict from each internal partition that this node leads, if it has uncommitted records, to its
-        log end offset."""
+        log end offset.
+        """
         self.losses = 0
         self.may_stop = False
         self.wants_stop = False

@@ -78,7 +78,8 @@ class IsrProposals:
         self._number = 0
         self._answer_by: float | None = None
         """The monotonic time, in seconds, at which the response to the request in flight counts as lost;
-        None without a request."""
+        None without a request.
+        """
         self._failures = 0
         """The number of requests that have failed since the last success."""
         self._not_before = 0.0

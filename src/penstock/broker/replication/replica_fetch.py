@@ -93,7 +93,8 @@ class _Reader:
         self.found_bytes = 0
         self.has_news = False
         """True if the response is sent without waiting: it has an error, a diverging epoch or a new log
-        start offset."""
+        start offset.
+        """
         self.noted: list[LocalReplica] = []
         self.keys: list[Partition] = []
 

@@ -111,7 +111,8 @@ class ConnectionQuotas:
         inter_broker = (config.text("inter.broker.listener.name") or "").upper()
         self._protected = inter_broker if len(listeners) > 1 else None
         """The name of the inter-broker listener, to which only its own limits apply and not those of the
-        broker; None if the broker has one listener."""
+        broker; None if the broker has one listener.
+        """
 
     # --- how many ----------------------------------------------------------------------------------------
 

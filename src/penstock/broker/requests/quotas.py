@@ -51,7 +51,8 @@ CLIENTS_MAX = 10_000
 
 CLIENT_CHARACTERS_MAX = 1000
 """The maximum number of characters of client ids for quotas: longer ids are truncated. Names of quota
-entities are limited to the same length."""
+entities are limited to the same length.
+"""
 
 
 class Windows(NamedTuple):
@@ -182,7 +183,8 @@ class Quotas:
 
 MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
 """A dict from `Limit.shared_by` to the number of partitions that may still be created or deleted, and the
-time in seconds at which this number was computed."""
+time in seconds at which this number was computed.
+"""
 
 
 class Mutations:

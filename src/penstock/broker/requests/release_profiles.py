@@ -46,7 +46,8 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((4, 0), 25),
 )
 """Pairs of a release and its level of `metadata.version`, which also applies to later releases up to the
-next pair."""
+next pair.
+"""
 
 
 class Profile:

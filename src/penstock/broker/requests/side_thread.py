@@ -28,7 +28,8 @@ INLINE_BYTES = 256 << 10
 
 INLINE_RECORDS = 2_000
 """The maximum number of decompressed records that one request may read on the event loop: some
-milliseconds."""
+milliseconds.
+"""
 
 QUEUED_BYTES_MAX = 32 << 20
 """The maximum bytes of requests that wait for the thread. Beyond that, requests get a retriable error."""

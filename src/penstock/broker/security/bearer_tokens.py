@@ -38,7 +38,8 @@ FETCH_TIMEOUT_S = 10.0
 
 REFRESH_PAUSE_S = 60.0
 """The minimum seconds between two reads of the keys because of unknown key ids. Clients choose these
-ids, so each could cause a read."""
+ids, so each could cause a read.
+"""
 
 ALGORITHMS = {
     "RS256": ("RSA", "SHA256"),

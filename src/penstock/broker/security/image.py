@@ -61,12 +61,14 @@ class SecurityImage:
         """A dict from the id in the metadata record of an ACL entry to the entry."""
         self.unenforceable_acls: dict[bytes, Acl] = {}
         """ACL entries by id whose operation is unknown, from a later release. They have no effect, but
-        stay in the metadata."""
+        stay in the metadata.
+        """
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
         """SCRAM credentials by user name and mechanism code (1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512)."""
         self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
         """For each mechanism code, the number of credentials with each (salt length, salt form,
-        iterations). Fake credentials for unknown users imitate the usual ones."""
+        iterations). Fake credentials for unknown users imitate the usual ones.
+        """
         self.tokens: dict[str, DelegationToken] = {}
         """A dict from token id to delegation token."""
         self.tokens_made: Counter[str] = Counter()

@@ -20,7 +20,8 @@ SECTION = "KafkaServer"
 
 _READ = frozenset(("PLAIN", "GSSAPI", "OAUTHBEARER"))
 """The SASL mechanisms whose JAAS entries a broker reads. SCRAM is not among them: its users are in the
-metadata log, as in Apache Kafka."""
+metadata log, as in Apache Kafka.
+"""
 
 _SETTING = "sasl.jaas.config"
 

@@ -51,7 +51,8 @@ class Acknowledging:
         """A dict from each partition in the request to its error code; 0 as long as there is no error."""
         self.deadline = now + PATIENCE_S
         """The monotonic time in seconds at which acknowledgements that are not stored get
-        REQUEST_TIMED_OUT (7)."""
+        REQUEST_TIMED_OUT (7).
+        """
 
     def begin(self, partition: TopicIdPartition, batches: Sequence[AckBatch]) -> None:
         """Begin the acknowledgements for one partition. They are accepted or refused as a whole."""

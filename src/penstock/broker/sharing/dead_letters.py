@@ -47,7 +47,8 @@ ATTEMPTS = 5
 
 BACKOFF_S = 1.0
 """The delay in seconds from the first to the second attempt to write a batch; each further delay is twice
-as long."""
+as long.
+"""
 
 RANGE_BYTES = 300
 """The approximate memory, in bytes, of a range of records that waits for its dead letters."""

@@ -26,14 +26,16 @@ EXCEEDED = "Offset delivery count exceeded the threshold."
 
 BATCH_BYTES, BATCH_RECORDS = 256 << 10, 500
 """The limits of a batch of dead letters: the size in bytes from which no record is added, and the maximum
-number of records."""
+number of records.
+"""
 
 READ_BYTES = 64 << 10
 """The most bytes of the log that are read at a time, unless one batch is larger."""
 
 READ_RECORDS = 10_000
 """The maximum number of original records that are decoded for one batch of dead letters, unless a batch of
-the log has more."""
+the log has more.
+"""
 
 DECODED_AT_ONCE = 100
 
@@ -89,7 +91,8 @@ class LoggedOriginals:
         self._data = memoryview(b"")
         self._batches: Iterator[tuple[int, int, int]] = iter(())
         """The batches of `_data` that `find` has not reached yet, each as last offset, start and end
-        position."""
+        position.
+        """
         self._records: Iterator[Record] = iter(())
         self._last = -1
         """The last offset of the batch that `_records` decodes."""

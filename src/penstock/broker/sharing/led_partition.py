@@ -40,7 +40,8 @@ RETRY_S = 0.2
 
 LED_BYTES, RUN_BYTES = 1200, 200
 """The approximate memory in bytes of a share partition, and of each run of offsets (consecutive offsets in
-one state) in it."""
+one state) in it.
+"""
 
 INLINE_BYTES, INLINE_RECORDS = 64 << 10, 2000
 """The maximum bytes and records that are decompressed to find the first record at or after a timestamp.
@@ -63,7 +64,8 @@ _FENCED = {
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """A dict from the share coordinator's errors that invalidate the state in memory to the errors for
-clients."""
+clients.
+"""
 
 
 class SharePartitionKey(NamedTuple):

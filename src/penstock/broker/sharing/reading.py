@@ -26,7 +26,8 @@ CHUNK_BYTES = 256 << 10
 
 CHUNKS_MAX = 256
 """The maximum number of chunks of a partition that one request reads, since many may have nothing to
-acquire."""
+acquire.
+"""
 
 _PRODUCER_ID = Struct(">q")
 

@@ -54,7 +54,8 @@ class ShareSession:
         self.epoch = FIRST_EPOCH
         self.partitions: dict[TopicIdPartition, bool] = {}
         """A dict from partition, in the order of addition, to True if a response has contained the
-        partition."""
+        partition.
+        """
 
     @property
     def next_epoch(self) -> int:

@@ -17,7 +17,8 @@ NO_TIME = -1
 """The start time of a transaction that has not begun: -1."""
 EPOCH_MAX = 32767
 """The highest producer epoch. Clients never get it: only the markers of a producer id's last transaction
-have it."""
+have it.
+"""
 LAST_CLIENT_EPOCH = EPOCH_MAX - 1
 """The highest epoch that a client gets. A producer with it can end one more transaction."""
 NEVER = float("inf")
@@ -97,7 +98,8 @@ class Transaction:
         """The uptime, in seconds, of the next attempt to write markers or to store the transaction's end."""
         self.retry_after_s = 0.0
         """The delay, in seconds, before the next attempt to write markers or to store the transaction's
-        end; it doubles with each failure."""
+        end; it doubles with each failure.
+        """
         self.newest_connection = NO_CONNECTION
         """The number of the newest connection that has added partitions to the transaction."""
         self.weight = 0

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
 """The first version of CreateTopics in which -1 stands for the broker's default number of partitions or
-replicas (KIP-464)."""
+replicas (KIP-464).
+"""
 
 
 @with_hints("NewTopic")

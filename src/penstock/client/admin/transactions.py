@@ -53,7 +53,8 @@ DURATION_VERSION, PATTERN_VERSION = 1, 2
 
 HANGING_AGE_MS = 15 * 60_000.0
 """The default age in ms from which a transaction counts as hanging. It is the default value of the broker's
-``transaction.max.timeout.ms``."""
+``transaction.max.timeout.ms``.
+"""
 
 
 class TransactionListing(NamedTuple):
@@ -71,7 +72,8 @@ class TransactionDescription(NamedTuple):
     transactional_id: str
     state: str
     """The state of the transaction: ``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``,
-    ``PrepareAbort`` or ``CompleteAbort``."""
+    ``PrepareAbort`` or ``CompleteAbort``.
+    """
     producer_id: int
     producer_epoch: int
     timeout_ms: int

@@ -24,7 +24,8 @@ PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
 """The version in which subscriptions and assignments are encoded. Members that use an older version skip the
-fields that this older version does not have."""
+fields that this older version does not have.
+"""
 
 _VERSION = struct.Struct(">h")
 

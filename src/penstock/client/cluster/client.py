@@ -68,7 +68,8 @@ DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
 """Purposes of connections: `FETCH` for Fetch requests, `MAIN` for most others. They have separate
-connections, because a fetch that waits at the broker would hold up other requests."""
+connections, because a fetch that waits at the broker would hold up other requests.
+"""
 
 log = logger_named("penstock.client")
 
@@ -83,7 +84,8 @@ class AsyncClient:
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
         """A dict from the address of a broker without ApiVersions to the versions of its group APIs, which
-        probes have found."""
+        probes have found.
+        """
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
@@ -94,7 +96,8 @@ class AsyncClient:
         self.made_at = time.monotonic()
         self.reports: StatisticsReports | None = None
         """The object that calls ``stats_cb`` at intervals, from the first contact with the cluster on; None
-        without that option."""
+        without that option.
+        """
         self._snapshot: Callable[[], Statistics] | None = None
         self.metrics_push: MetricsPush | None = None
         """The metrics push (KIP-714), or None before a connection to a broker that accepts metrics."""

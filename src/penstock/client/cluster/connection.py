@@ -57,7 +57,8 @@ UNSENT_BYTES_LOW = UNSENT_BYTES_MAX // 4
 
 HERALD_BYTES = 16 << 10
 """The maximum number of unsent bytes passed to asyncio, which calls `resume_writing` once the kernel has
-taken them."""
+taken them.
+"""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """The number of the socket option TCP_QUICKACK, which only Linux has; None elsewhere."""
@@ -111,7 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         """The error that has ended the connection; None while it is alive."""
         self.counters = BrokerCounters(str(address))
         """The counters of this broker, which a connection pool replaces by counters that all its connections
-        to the broker share."""
+        to the broker share.
+        """
         self._sock = sock
         self._frame_bytes_max = frame_bytes_max
         self._wire: ClientConnection[_Waiting] = ClientConnection(

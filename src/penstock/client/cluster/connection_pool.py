@@ -63,7 +63,8 @@ class Peer:
 
 _LEFT = LeftBuffers()
 """The receive buffers of closed blocking clients, which later blocking clients use again. Programs often make
-a new client for each read, which would otherwise wait for new memory pages."""
+a new client for each read, which would otherwise wait for new memory pages.
+"""
 
 
 class ConnectionPool:

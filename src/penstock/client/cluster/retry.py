@@ -42,7 +42,8 @@ UNREACHABLE_S = 15.0
 
 ENTRIES_MAX = 1_000
 """The number of failures in `Troubles` above which those that are over are removed: the metadata could have
-new brokers again and again."""
+new brokers again and again.
+"""
 
 
 class Backoff:

@@ -59,7 +59,8 @@ BREATH_S = 0.02
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
 """Methods that `with_hints` does not wrap, because they are called for each record or poll, and only by the
-consumer classes themselves."""
+consumer classes themselves.
+"""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """The size in bytes from which fetched records are decoded in another thread. The first fetched records

@@ -40,7 +40,8 @@ more."""
 
 BEHIND_S = 1.0
 """The time in seconds for which a follower may lack records that the cursor must read, before the leader is
-used instead: twice the longest wait of a follower's fetch."""
+used instead: twice the longest wait of a follower's fetch.
+"""
 
 log = logger_named("penstock.client")
 
@@ -96,7 +97,8 @@ class Cursor:
         """The average size in bytes of a record in the log, from the last response; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
         """High watermark, last stable offset and log start offset of the partition, from the last Fetch
-        response; -1 before the first."""
+        response; -1 before the first.
+        """
         self.is_stopped = False
         """True if an error has ended this cursor. The code that gets the error then starts another cursor, or
         none."""
@@ -111,12 +113,14 @@ class Cursor:
         self.tries = 0
         self.empties = 0
         """The number of responses in a row without records, although the log has records at or after
-        `offset`."""
+        `offset`.
+        """
         self.replica = NO_NODE
         """The replica to fetch from, which the leader has named (KIP-392); -1 to fetch from the leader."""
         self.replica_until = self.leader_until = 0.0
         """The monotonic times until which `replica` is used (`replica_until`), and until which only the
-        leader is used (`leader_until`)."""
+        leader is used (`leader_until`).
+        """
         self.may_have_gaps: bool | None = None
         """True if compaction may have removed all records up to the log's end; None before that is known."""
 

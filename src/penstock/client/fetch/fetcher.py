@@ -44,7 +44,8 @@ AGAIN_AFTER_S = 1.0
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
 """The number of responses in a row without records, although the log has more records, that lead to a check
-for compaction."""
+for compaction.
+"""
 
 OFFSET_MAX = 2**63 - 1
 
@@ -62,7 +63,8 @@ PARKED_AFTER_S = 0.02
 
 BEYOND_END_PATIENCE_S = 5.0
 """The time in seconds for which a cursor that must read beyond the end of the log is retried: a new leader
-may still lack records that the old one has returned. After that, the cursor ends with an error."""
+may still lack records that the old one has returned. After that, the cursor ends with an error.
+"""
 
 SIZE_MAX_LIMIT = 1 << 30
 

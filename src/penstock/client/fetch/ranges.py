@@ -45,11 +45,13 @@ BATCH_BYTES = 1 << 20
 
 MAX_WAIT_MS = 100
 """The maximum time in milliseconds that brokers wait for records. They wait only if compaction has removed
-the last records of the log."""
+the last records of the log.
+"""
 
 START_AGAIN_AFTER_S = 1.0
 """The pause in seconds between attempts to reach the cluster at the start, if `start_patience_s` allows
-several."""
+several.
+"""
 
 OTHER_ID_PATIENCE_S = 2.0
 """The time in seconds after which a range's topic counts as deleted, if metadata show another topic of its

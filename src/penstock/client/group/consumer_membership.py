@@ -52,7 +52,8 @@ INTERVAL_MIN_MS = 10.0
 
 RELEASE_PATIENCE_MS = 60_000.0
 """The time in milliseconds that a static member waits for the end of the session of another member with its
-instance id. It is the default of ``group.consumer.max.session.timeout.ms``."""
+instance id. It is the default of ``group.consumer.max.session.timeout.ms``.
+"""
 
 GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
 """Error codes after which the member loses its partitions and joins again: the coordinator does not have the

@@ -162,4 +162,5 @@ MEMBER_CODES = frozenset(
     )
 )
 """Error codes about the state of the member, such as an unknown id or an old generation, not about its
-request."""
+request.
+"""

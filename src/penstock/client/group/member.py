@@ -65,7 +65,8 @@ class MembershipDriver(Generic[M]):
         """A function that returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
         """A function that returns the topics in fresh metadata that match the client's pattern; None without
-        such a pattern."""
+        such a pattern.
+        """
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None

@@ -105,10 +105,12 @@ class GroupOffsets:
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
         """A function that is called with error code and generation when offsets are refused for a reason that
-        concerns the member."""
+        concerns the member.
+        """
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
         """A function that waits for the response to a JoinGroup or a KIP-848 heartbeat in flight. The
-        response may have a newer generation or member epoch."""
+        response may have a newer generation or member epoch.
+        """
 
     async def commit(
         self,

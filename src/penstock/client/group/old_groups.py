@@ -46,7 +46,8 @@ OFFSETS_0_8_2: Ranges = {
 }
 """The coordinator and offset APIs to use with brokers of Kafka 0.8.2, with their versions. Version 0 of the
 offset APIs is left out, because it uses ZooKeeper, where consumers that use version 1 would not find the
-commits."""
+commits.
+"""
 
 OFFSETS_0_8_1: Ranges = {int(ApiKey.OFFSET_COMMIT): (0, 0), int(ApiKey.OFFSET_FETCH): (0, 0)}
 

@@ -58,7 +58,8 @@ The estimate of the number of batches includes it, so that no batch is left with
 
 SPREAD_ROWS_MIN = 1_000
 """The number of rows up to which rows without a key go to only as many partitions as they fill batches. The
-rows of larger chunks go to all partitions."""
+rows of larger chunks go to all partitions.
+"""
 
 
 class ColumnEncoder:

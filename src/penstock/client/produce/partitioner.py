@@ -50,7 +50,8 @@ def plain_fnv1a(data: bytes) -> int:
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
 """The hash function FNV-1a: compiled (`native/keys.h`) if the library is available, else `plain_fnv1a`.
-(`murmur2` is chosen in the same way.)"""
+(`murmur2` is chosen in the same way.)
+"""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -86,7 +87,8 @@ PARTITIONERS: dict[str, Partitioner] = {
     "fnv1a": _fnv1a,
 }
 """A dict from librdkafka's name of a partitioner to the partitioner. ``murmur2_random``, the default, is also
-Java's."""
+Java's.
+"""
 
 
 class StickyChoice:
@@ -164,7 +166,8 @@ class PlainKeyLane:
 
 KeyLane: Any = getattr(native.LIBRARY, "KeyLane", PlainKeyLane)
 """The compiled class that writes records with a key in the fast path of `send`; `PlainKeyLane` if the
-compiled class is missing, as in a free-threaded Python."""
+compiled class is missing, as in a free-threaded Python.
+"""
 
 
 class TopicState:
@@ -181,6 +184,7 @@ class TopicState:
         self.sticky = sticky
         self.writers: list[Any] = [None] * self.count
         """The writer of each partition's open batch, or None for a partition without one. A writer takes
-        records directly until its batch is full or in flight."""
+        records directly until its batch is full or in flight.
+        """
         self.key_lane: Any = None
         """The `KeyLane` of the topic, or None before the first record with a key."""

@@ -22,7 +22,8 @@ GAP = 0
 
 SEPARATE_RUN_MIN = 10
 """The minimum number of offsets in a run of one acknowledgement type for a batch of its own, which has the
-type only once, as in Java."""
+type only once, as in Java.
+"""
 
 
 DIVISIONS_MAX = 64

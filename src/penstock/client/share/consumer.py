@@ -51,7 +51,8 @@ CLOSE_PATIENCE_S = 30.0
 BREATH_S = 0.02
 INNER = ("begin_poll", "iterate_next", "poll_arrow_now", "poll_now", "wait")
 """Methods that `with_hints` does not wrap, because they are called for each record or poll, and only by the
-consumer classes themselves."""
+consumer classes themselves.
+"""
 
 
 @with_hints("AsyncShareConsumer", leave=INNER)

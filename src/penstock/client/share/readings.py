@@ -77,7 +77,8 @@ class AcquiredRows:
         self.rows: list[ShareRecord[Any, Any]] = []
         self.unread: list[Unread] = []
         """Offsets to acknowledge although the application does not get their records. The caller acknowledges
-        them, and empties the list."""
+        them, and empties the list.
+        """
         self._check_crcs = check_crcs
         self._unpack = unpack
         self._batches = log_batches(part)

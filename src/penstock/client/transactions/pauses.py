@@ -9,7 +9,8 @@ from penstock.protocol.error_codes import ErrorCode
 
 CONCURRENT_BACKOFF_MS = 20.0
 """The first pause in milliseconds after CONCURRENT_TRANSACTIONS, as in Java: the end of a transaction takes
-only milliseconds."""
+only milliseconds.
+"""
 
 
 class Pauses:

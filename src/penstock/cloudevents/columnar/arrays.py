@@ -22,7 +22,8 @@ _NOTHING.flags.writeable = False
 class Texts(NamedTuple):
     """A string or binary column as numpy arrays, for the compiled kernels.
 
-    `nulls` has a 1 for each null row; it is empty if none is null."""
+    `nulls` has a 1 for each null row; it is empty if none is null.
+    """
 
     ends: Int32s
     data: Bytes

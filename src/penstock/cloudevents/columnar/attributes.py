@@ -61,7 +61,8 @@ SLOTS = {
     "time": TIME,
 }
 """A dict from each core attribute, in the order of writing, to the number that the compiled kernels use for
-it."""
+it.
+"""
 
 _TIME_TEXT_BYTES_MAX = 27
 

@@ -49,7 +49,8 @@ from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 
 USE_KERNELS = COMPILED
 """True if kernels are compiled. Without compilation, the functions for single events are faster than the
-kernels."""
+kernels.
+"""
 
 _BYTES_MAX = 2**31 - 1
 _OPENING = '{"specversion":"1.0","id":"'

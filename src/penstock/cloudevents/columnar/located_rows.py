@@ -46,11 +46,13 @@ from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 
 _ENTRIES_EXPECTED = 8
 """The number of extensions per structured event for which memory is reserved; rows beyond it go to
-`from_record`."""
+`from_record`.
+"""
 
 USE_KERNELS = COMPILED
 """True if kernels are compiled. Without compilation, the functions for single events are faster than the
-kernels."""
+kernels.
+"""
 
 CORE_SLOTS = {
     "id": table.ID,

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 FAILURE_DELAY_S = 0.1
 """The delay in seconds of the response to a failed login. It is the default of Kafka's
-``connection.failed.authentication.delay.ms``."""
+``connection.failed.authentication.delay.ms``.
+"""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
 """A dict from each SASL API that the gateway answers itself to the lowest and highest version. The
-connected broker has no influence on them."""
+connected broker has no influence on them.
+"""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1

@@ -96,7 +96,8 @@ class Hooks:
     def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
         """Return the `Client` object that hook functions get for a connection.
 
-        `number` is the number of the connection; 0 assigns the next free number."""
+        `number` is the number of the connection; 0 assigns the next free number.
+        """
         address, _, port = peer.rpartition(":")
         return Client(address, int(port), *software, client_id, number or next(self._numbers))
 

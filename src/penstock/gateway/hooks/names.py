@@ -52,7 +52,8 @@ belong to requests about share group state."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
 """A dict from each field that contains a resource name to the field, in the same struct, that says which
-type of resource it is."""
+type of resource it is.
+"""
 
 RESOURCE_KINDS = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
 """A dict from a resource type to the kind of name. Topics have type 2 in DescribeConfigs and in ACLs."""

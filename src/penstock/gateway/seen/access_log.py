@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 1 << 10
 """The number of bytes stored from the beginning of each frame: enough for the header, and for a whole
-ApiVersions request."""
+ApiVersions request.
+"""
 
 WAITING_MAX = 2000
 """The most requests of a connection that await responses; beyond that, the oldest request is logged without

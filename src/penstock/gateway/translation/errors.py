@@ -40,7 +40,8 @@ OLDER = {
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
 """A dict from newer error codes to the older codes that replace them. Newer codes not in the dict become 7
-(REQUEST_TIMED_OUT) if they are retriable, else -1."""
+(REQUEST_TIMED_OUT) if they are retriable, else -1.
+"""
 
 
 class NotForwarded(PenstockError):

@@ -36,7 +36,8 @@ WHOLE_LIMIT_SINCE = 3
 
 FETCH_BYTES_MAX = 8 << 20
 """The largest size in bytes of one fetch from the cluster. It is converted in one step, during which other
-clients wait."""
+clients wait.
+"""
 
 BATCH_BYTES = (1 << 20) + 12
 """The fetch size in bytes when a partition is fetched again because other partitions filled the first
@@ -45,7 +46,8 @@ response: the default of `max.message.bytes`.
 
 CROWDED_OUT_MAX = 16
 """The most partitions of a request that are fetched one by one. That is done if a partition's next batch
-exceeds `BATCH_BYTES`."""
+exceeds `BATCH_BYTES`.
+"""
 
 UNPACKED_BYTES_MAX = 64 << 20
 """The largest decompressed size, in bytes, of the records of one response from the cluster."""

@@ -47,7 +47,8 @@ class PartitionReading:
         """True if no fetched batch had a record for the client, so that fetching continues at `offset`."""
         self.is_starved = False
         """True if other partitions have filled the response, so that no record of this partition was
-        fetched."""
+        fetched.
+        """
 
     @property
     def is_done(self) -> bool:

@@ -41,7 +41,8 @@ _GROUP_ERRORS = frozenset(
     )
 )
 """Error codes about group membership, which brokers never returned in version 0. They become 7
-(REQUEST_TIMED_OUT), which clients retry."""
+(REQUEST_TIMED_OUT), which clients retry.
+"""
 
 
 def commit(asked: TranslatedRequest) -> Steps:

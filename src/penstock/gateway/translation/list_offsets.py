@@ -38,7 +38,8 @@ TIMEOUT_MS = 30_000
 
 TIMES_MAX = 100
 """The most times that a client may request for one partition. The cluster needs a separate request for
-each."""
+each.
+"""
 
 
 class _Question:

@@ -40,7 +40,8 @@ UNPACKED_RECORDS_MAX = 1_000_000
 
 QUICK_BYTES_MAX = 512 << 10
 """The largest message set, in bytes, that is recompressed at a fast level; a larger one could exceed a
-topic's `max.message.bytes` at that level."""
+topic's `max.message.bytes` at that level.
+"""
 
 
 _Outcomes = dict[tuple[str, int], PartitionProduceResponse]

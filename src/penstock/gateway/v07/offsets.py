@@ -29,7 +29,8 @@ SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
 """The factor by which a consumer's slots grow if no byte offset with the present slot size can encode its
-position."""
+position.
+"""
 
 PLACE_BITS = 60
 """The number of low bits of a byte offset that encode the offset and the debt; higher bits encode the slot

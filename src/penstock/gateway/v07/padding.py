@@ -155,7 +155,8 @@ def _plain(value: Value) -> _Next:
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
     """Return a gzip message that contains a message set.
 
-    The gzip stream is compressed if `is_tight` and if that saves space; otherwise it is stored."""
+    The gzip stream is compressed if `is_tight` and if that saves space; otherwise it is stored.
+    """
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)

@@ -63,7 +63,8 @@ class ClusterTopics:
     def names(self) -> list[str]:
         """The names of all topics except internal ones at the last look-up.
 
-        Any thread may read this property."""
+        Any thread may read this property.
+        """
         return sorted(
             name
             for name, info in list(self._client.cluster.topics.items())

@@ -21,11 +21,13 @@ from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
 """The producer's ``max.block.ms``: how long a full buffer may block a connection, equal to the longest time
-for an acknowledgement."""
+for an acknowledgement.
+"""
 
 PIECE = 500
 """The number of messages after which producing a large set pauses, so that the event loop can handle other
-connections."""
+connections.
+"""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 

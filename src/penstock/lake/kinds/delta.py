@@ -55,7 +55,8 @@ ATTEMPTS_MAX = 10
 
 PARTITIONS_MAX = 100_000
 """The most partitions whose offsets are looked up in a log without ``:partitions``. Older releases wrote
-such logs."""
+such logs.
+"""
 
 _MASK = (1 << 63) - 1
 _PIECE_MASK = (1 << 62) - 1

@@ -47,11 +47,13 @@ ATTEMPTS_MAX = 10
 
 POSITIONS_PREFIX = "penstock.positions."
 """The beginning of the key under which a writer's positions are in snapshot summaries and table properties;
-the writer's name follows."""
+the writer's name follows.
+"""
 
 BUFFERED_BYTES_MAX = 64 << 20
 """Rows are buffered until they take four times this many bytes in Arrow memory, or four times the file size
-if that is less. Then a file is written."""
+if that is less. Then a file is written.
+"""
 
 
 class IcebergTable:

@@ -14,7 +14,8 @@ from penstock.lake.kinds.iceberg_sorting import in_order, note_order
 
 COMMITTED_BYTES_MAX = 1 << 30
 """The size in bytes of the small files that one commit merges. If the commit fails, the work for these
-files is lost."""
+files is lost.
+"""
 
 SNAPSHOTS_KEPT = 1
 """The number of snapshots that are always kept: if a table has no more, nothing expires."""

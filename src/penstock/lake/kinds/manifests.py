@@ -15,7 +15,8 @@ from penstock.model import OffsetRange
 
 TIME_COLUMNS = ("time", "timestamp")
 """Columns with a time from which the partition columns `date` and `hour` can be computed: the first that
-the table has is used."""
+the table has is used.
+"""
 
 
 def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> TableLayout:

@@ -19,7 +19,8 @@ from penstock.lake.kinds.refused import answer_of
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 """URL schemes of stores in which a request can create an object only if it is missing. So, of two writers
-that create the same object, one fails."""
+that create the same object, one fails.
+"""
 
 REFUSED = {
     "hdfs": "HDFS has no request that creates a file whole, once. Use iceberg:// or delta:// there",
@@ -27,11 +28,13 @@ REFUSED = {
     "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
 }
 """A dict from the URL scheme of each store in which tables of files and manifests are impossible, to the
-reason."""
+reason.
+"""
 
 RETRIES_MAX = 10
 """The number of retries if the store is too busy. The waits between them grow; together they take some
-seconds."""
+seconds.
+"""
 
 ANSWER_S_MAX = 30
 """The timeout of a request in seconds, not counting the time for sending the request's body."""

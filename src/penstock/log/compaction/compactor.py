@@ -78,7 +78,8 @@ class Kept(NamedTuple):
 
     last_offsets: Mapping[int, int] = MappingProxyType({})
     """A dict from producer id to the offset of its last batch. That batch has the producer's sequence
-    numbers."""
+    numbers.
+    """
     marker_epochs: Mapping[int, int] = MappingProxyType({})
     """A dict from producer id to its epoch, for producers whose last batch is a marker."""
     aborted: Sequence[Aborted] = ()

@@ -89,7 +89,8 @@ class OpenFile(FileIO):
 
 DESCRIPTORS_SPARE = 16
 """The number of file descriptors that log files must leave free. Files that are open briefly need them:
-checkpoints, directories that are listed, modules imported to report an error."""
+checkpoints, directories that are listed, modules imported to report an error.
+"""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:

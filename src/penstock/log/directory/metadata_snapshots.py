@@ -35,7 +35,8 @@ _ONE = b"\2"
 
 RECORDS_PER_BATCH = 1000
 """The number of records per batch. A batch of this many is far smaller than the 8 MiB that Kafka's
-controllers allow."""
+controllers allow.
+"""
 
 CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
 """The name and port of a controller's listener in Kafka's example configurations."""

@@ -24,7 +24,8 @@ PERIOD_S = 1.0
 
 INLINE_S = 0.02
 """The seconds in each second that the caller's thread may spend on removals; the last removal may exceed
-the limit."""
+the limit.
+"""
 
 
 class Remover:

@@ -63,14 +63,16 @@ REMEDY = "restore it from a copy, or go on without what it held"
 
 LOOKED_AT_ONCE = 500
 """The maximum number of open logs whose files are checked in one call of `missing`, which takes some
-milliseconds."""
+milliseconds.
+"""
 
 NAME_CHARACTERS_MAX = 255
 """The maximum length in characters of a file name in common file systems."""
 
 _in_use: set[str] = set()
 """The data directories that this process has open. They are tracked because a file lock does not exclude
-the process that holds it."""
+the process that holds it.
+"""
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:

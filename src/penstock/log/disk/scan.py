@@ -38,17 +38,20 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 4 << 20
 """The size in bytes of the Arrow batches that a scan yields. In measurements, smaller and larger ones cost
-more per byte."""
+more per byte.
+"""
 
 NAMES_SHOWN_MAX = 20
 
 LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
 """The end of an error message about unpack limits (`UnpackLimitError`). It names the arguments of a scan
-that set these limits."""
+that set these limits.
+"""
 
 Position = int | str | datetime | Mapping[int, int | str | datetime]
 """The start or end of a scan: an offset, "earliest", "latest", a time, or a mapping from partition number
-to offset."""
+to offset.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}

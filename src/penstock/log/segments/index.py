@@ -108,7 +108,8 @@ class OffsetIndex:
         """The number of entries that are certainly in the file; -1 if the file may be missing or too long."""
         self.unproven = 0
         """The number of entries that were read from the file but not compared with the log yet. They are
-        compared before they are used."""
+        compared before they are used.
+        """
 
     def __len__(self) -> int:
         return len(self.offsets)

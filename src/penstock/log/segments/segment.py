@@ -70,7 +70,8 @@ logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
 """The maximum number of cached positions at which reads of a segment ended. Consumers usually continue
-there."""
+there.
+"""
 
 READ_AT_ONCE_BYTES = 4096
 """The maximum size for which a read returns bytes instead of a file region: copying so few bytes costs

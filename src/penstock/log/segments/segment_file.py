@@ -26,7 +26,8 @@ class SegmentFile:
         self.is_writable = is_writable
         self.kept: OpenFile | None = None
         """The open file while this object keeps it open, else None. Callers may use it directly, without a
-        call of `opened`."""
+        call of `opened`.
+        """
         self._lent: ref[OpenFile] | None = None
         self._fd = -1
 

@@ -87,7 +87,8 @@ _CODE_NAMES = {"?": "o", "16s": "u"}
 UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
 RECORDS_BYTES = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint, mostly_two=True)
 """The encoding of the length before record batches: a varint that mostly has two bytes, since few batches
-are shorter than 128 bytes."""
+are shorter than 128 bytes.
+"""
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset((
@@ -95,7 +96,8 @@ TAKEN = frozenset((
     "tag_end", "tags",
 ))  # fmt: skip
 """Names of locals that generated functions use themselves, and that no generated local for a field may
-have."""
+have.
+"""
 
 Run = list[tuple[str, HeadKind]]
 

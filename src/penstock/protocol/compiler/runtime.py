@@ -27,7 +27,8 @@ MALFORMED = "penstock-malformed"
 
 MALFORMED_BYTES_MAX = 32_767
 """The maximum size in bytes of a malformed string after replacement characters are inserted. A longer
-string could not be sent back in every response."""
+string could not be sent back in every response.
+"""
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -56,11 +57,13 @@ CHUNK_BYTES_MIN = 4096
 
 COUNT_CACHED_MAX = 128
 """The largest array length for which a `struct.Struct` is cached; for longer arrays one is created at each
-call."""
+call.
+"""
 
 SHAPES_CACHED_MAX = 2000
 """The maximum number of cached `struct.Struct` objects per sequence of fields; each is for one combination
-of array lengths."""
+of array lengths.
+"""
 
 
 def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
@@ -196,7 +199,8 @@ class VarintBytes(dict[int, bytes]):
 
 NUMBERS_CACHED_MAX = 20_000
 """The maximum number of entries in each cache of encoded numbers or arrays; each varint encoding has such
-caches."""
+caches.
+"""
 
 _VARINT_BYTES: dict[str, VarintBytes] = {}
 

@@ -41,7 +41,8 @@ from penstock.protocol.schema.definition import SIGNED, UNSIGNED
 
 GUIDE_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
 """A dict from a type's name in definitions to its name in Kafka's protocol guide, where that is not the
-name in capitals."""
+name in capitals.
+"""
 
 
 class Fixed(WireType):
@@ -444,4 +445,5 @@ WIRE_TYPES: dict[str, Callable[[bool, bool], WireType]] = {
     "records": RecordSet,
 }
 """A dict from each scalar type of definitions to a function of (compact, nullable) that returns its wire
-type."""
+type.
+"""

@@ -48,7 +48,8 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 """The encoded error code UNSUPPORTED_VERSION. A response to ApiVersions that begins with this code has
-version 0."""
+version 0.
+"""
 
 
 class UnexpectedFrameError(DecodeError):

@@ -25,15 +25,18 @@ _unpack_size = Struct(">i").unpack_from
 
 FRAME_START_BYTES = 64 << 10
 """The first size in bytes of a new connection's buffer for an incomplete frame. The buffer doubles as bytes
-arrive."""
+arrive.
+"""
 
 BACKLOG_BYTES_MAX = 64 << 10
 """The maximum number of bytes that are read ahead while a request is open. Reading ahead shows if the peer
-has closed the connection."""
+has closed the connection.
+"""
 
 REQUEST_BYTES_MIN = 1
 """The smallest size of a frame in bytes. Frames that are shorter than a request header are refused later,
-by the parser of headers."""
+by the parser of headers.
+"""
 
 
 class Memory(Protocol):

@@ -19,7 +19,8 @@ from penstock.records.arrow import SCHEMA
 
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
 """The record columns of a data set, in order. The first one must need no decoding, because DuckDB reads it
-to count rows."""
+to count rows.
+"""
 
 REGISTERED = ("avro", "protobuf")
 """Formats whose values cannot be decoded without a schema."""

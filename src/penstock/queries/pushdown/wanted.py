@@ -17,7 +17,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
 """The greatest timestamp in microseconds that columns can have; later ones are clipped to it. A comparison
-with such a time selects all records."""
+with such a time selects all records.
+"""
 
 
 @dataclass(frozen=True)

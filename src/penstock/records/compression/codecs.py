@@ -40,14 +40,16 @@ UNPACKED_BYTES_MAX = 128 << 20
 
 UNPACKED_RECORDS_MAX = 1_000_000
 """Default of a reader's `penstock.unpack.max.records`: seven times as many as fit into an uncompressed batch
-of 1 MiB."""
+of 1 MiB.
+"""
 
 BYTES_OPTION = "penstock.unpack.max.bytes"
 RECORDS_OPTION = "penstock.unpack.max.records"
 
 CHUNK_RECORDS = 1_000
 """The number of records that are processed between two checks of a budget. They take less than a
-millisecond."""
+millisecond.
+"""
 
 NESTING_MAX = 16
 """The greatest nesting depth of wrappers (compressed messages) of magic 0. Clients usually nest none."""

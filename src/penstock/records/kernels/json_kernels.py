@@ -18,7 +18,8 @@ COMMA = 0x2C
 # What is in the table `ESCAPES` for a byte.
 PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
 """The kinds of bytes in JSON text: written unchanged; as a backslash and a letter; as a backslash, u and four
-digits; part of a longer UTF-8 character."""
+digits; part of a longer UTF-8 character.
+"""
 
 
 def _escapes() -> Bytes:
@@ -54,7 +55,8 @@ HEADER_BYTES = 32
 
 GROWTH = 8
 """An upper limit for the ratio of output to input bytes: six for escaped text, plus four thirds for
-base64."""
+base64.
+"""
 
 
 @kernel

@@ -24,7 +24,8 @@ cache.
 
 STORE_NUMBERS_MAX = 1 << 25
 """The capacity of a store, in 64-bit numbers, at which the rows read so far are converted to Arrow arrays. It
-takes 256 MiB."""
+takes 256 MiB.
+"""
 
 
 def read_columns(

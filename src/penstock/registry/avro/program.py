@@ -49,7 +49,8 @@ _LOGICAL = {
 }
 _DAYS = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
 """A dict from logical type to the length of a day in the type's unit. Times of day beyond it are refused,
-since Arrow has none."""
+since Arrow has none.
+"""
 
 # From a writer's number to a reader's: the operation, and whether it is checked to have 32 bits.
 _NUMBERS = {

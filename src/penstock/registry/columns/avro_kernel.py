@@ -21,7 +21,8 @@ from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 WIDTH = 6
 """The number of integers that encode one operation of a program: the operation code, and up to five
-operands."""
+operands.
+"""
 
 END = 0
 INT = 1
@@ -54,7 +55,8 @@ SIZED = 27
 
 DEPTH_MAX = 256
 """The number of entries of the loop's stack. A list being read takes two entries, a call of a subroutine
-one."""
+one.
+"""
 
 FREE_ITEMS = 1024
 """The number of list items that a row may have beyond one per byte, since null and empty records take no

@@ -20,7 +20,8 @@ from penstock.records.kernels.compiled import (
 
 WIDTH = 5
 """The number of integers that encode one operation of a program: the operation code, and up to four
-operands."""
+operands.
+"""
 
 END = 0
 NUMBER = 1

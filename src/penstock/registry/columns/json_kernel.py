@@ -24,7 +24,8 @@ from penstock.registry.columns.span_kernels import is_utf8
 
 NODE = 9
 """The number of integers that describe one node (column) in the table of nodes. `KIND` and the following
-constants are their indices."""
+constants are their indices.
+"""
 
 KIND, COLUMN, GROUP, VALID, ITEMS, CHILD, COUNT, SLOTS, MASK = range(NODE)
 
@@ -32,7 +33,8 @@ OBJECT, LIST, MAP, INTEGER, NUMBER, STRING, BOOLEAN, TEXT, NOTHING = range(9)
 
 FIELD = 5
 """The number of integers that describe one property in a table: start and size of its name, its node, the
-name's first eight bytes, and the mask for them."""
+name's first eight bytes, and the mask for them.
+"""
 
 FRAME_NUMBERS = 4
 """The number of integers on the stack for each open value: its node, its first item, its serial number, and

@@ -12,7 +12,8 @@ from penstock.registry.columns.span_kernels import is_utf8, unsigned_varint
 
 ENTRY = 12
 """The number of integers that describe one field in the table of fields. `NUMBER` and the following constants
-are their indices."""
+are their indices.
+"""
 
 NUMBER, WIRE, KIND, COLUMN, GROUP, VALID, ITEMS, SIZES, FRAME, ONEOF, ONEOF_COUNT, PACKABLE = range(ENTRY)
 
@@ -31,7 +32,8 @@ WHOLE = 10
 
 FRAME_NUMBERS = 4
 """The number of integers on the stack for each open message: its end, its table of fields, its list, and the
-position to return to."""
+position to return to.
+"""
 
 DEPTH_MAX = 100
 """The greatest nesting depth of messages, as in Google's own parsers."""

@@ -35,11 +35,13 @@ cache.
 
 STORE_NUMBERS = 1 << 21
 """The initial capacity of a store in 64-bit numbers. If there are many columns, it fills before `ROWS` rows
-are read."""
+are read.
+"""
 
 STORE_NUMBERS_MAX = 1 << 25
 """The capacity of a store, in 64-bit numbers, at which the rows read so far are converted to Arrow arrays. It
-takes 256 MiB."""
+takes 256 MiB.
+"""
 
 # How the loop reads a value, how it is stored, and in how many numbers.
 _SCALARS = {

@@ -52,7 +52,8 @@ class JsonShape:
     kind: str
     children: tuple[tuple[str, JsonShape], ...] = ()
     """The shapes of parts by name: an object's properties, or one nameless entry for list items or map
-    values."""
+    values.
+    """
 
     @property
     def type(self) -> pa.DataType:

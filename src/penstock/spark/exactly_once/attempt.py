@@ -28,7 +28,8 @@ that transaction, its rows are copied.)
 
 _runs_met: set[tuple[str, str]] = set()
 """The (sink, run) pairs whose transactional id was free when this process checked it. Later batches of such a
-run need no check."""
+run need no check.
+"""
 
 
 class TaskAttempt(NamedTuple):

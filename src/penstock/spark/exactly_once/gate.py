@@ -38,7 +38,8 @@ from penstock.spark.exactly_once.place import SinkPlace
 
 MARKERS_PATIENCE_S = 30.0
 """The longest wait in seconds for the markers of committed transactions, which are usually written within
-milliseconds."""
+milliseconds.
+"""
 
 MARKERS_PAUSE_S = 0.01
 

@@ -1,6 +1,7 @@
 """Keeps the `SinkDriver` of each sink between batches, since Spark makes a new writer for each batch.
 
-All functions block."""
+All functions block.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
 
 FRESH = "PENSTOCK_FORK_SERVER_FOR"
 """The environment variable that is set for a process that was not forked. Its value is the process id of the
-JVM for which this process may start a fork server."""
+JVM for which this process may start a fork server.
+"""
 
 PATIENCE_S = 2.0
 """Seconds to wait for an answer of the fork server, which normally answers at once."""

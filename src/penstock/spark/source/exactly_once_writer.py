@@ -30,7 +30,8 @@ BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
 """The name of the local property of Spark's tasks with the id of a streaming query's run (the job group).
 
-Each start of a query has a new run id; the query's own id is in its checkpoint, and does not change."""
+Each start of a query has a new run id; the query's own id is in its checkpoint, and does not change.
+"""
 
 
 @dataclass

@@ -244,7 +244,8 @@ class StreamPlanner(DataSourceStreamReader):
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Call the function `ask`, which sends a request, until brokers answer; return the result.
 
-        The first failure is raised if brokers have never answered before."""
+        The first failure is raised if brokers have never answered before.
+        """
         while True:
             try:
                 answer = ask()

@@ -81,7 +81,8 @@ class GroupMoves:
         self._translate, self._write = translate, write
         self._done: dict[tuple[str, int], OffsetAndMetadata] = {}
         """A dict from group and partition to the source offset that was moved last; an unchanged offset is
-        skipped."""
+        skipped.
+        """
         self._said: set[tuple[str, str]] = set()
         self.moved: dict[int, int] = {}
         """A dict from partition to the number of group offsets that were committed in the target."""

@@ -35,7 +35,8 @@ MAP_BYTES_MAX = 64 << 20
 
 READ_BYTES_MAX = 2 * MAP_BYTES_MAX
 """Largest size in bytes of the maps that a copy reads. It exceeds what a copy writes: `MAP_BYTES_MAX` and the
-last chunk of each map."""
+last chunk of each map.
+"""
 
 GROUP_OFFSETS_MAX = 1_000_000
 """Most pairs of group and partition for which a copy stores the offsets that it has committed."""
@@ -69,10 +70,12 @@ class MapTopic:
         self.maps: dict[int, OffsetMap] = {}
         self.moved: dict[tuple[str, int], list[int]] = {}
         """A dict from group and partition to the last offsets that the copy has committed in the target,
-        newest last."""
+        newest last.
+        """
         self._chunks: dict[int, dict[int, bytes]] = {}
         """A dict from partition to the packed chunks that `load` has read, by name. `resume` makes maps of
-        them."""
+        them.
+        """
         self._read_bytes = 0
         self._due: dict[str, bytes | None] = {}
 

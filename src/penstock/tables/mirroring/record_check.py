@@ -184,7 +184,8 @@ class _Walk:
         self._now: OffsetRun | None = next(runs, None)
         self._passed: deque[OffsetRun] = deque()
         """Runs that the pass over the source has left behind, but that the pass over the target may still
-        need."""
+        need.
+        """
 
     def target_of(self, offset: int) -> int | None:
         """Return the target offset of a source record, or None if it is in no run."""

@@ -66,7 +66,8 @@ class Sent:
     headers: tuple[tuple[str, bytes | None], ...] = ()
     delivery: Callable[[], tuple[Outcome, int, str]] = lambda: ("unknown", -1, "")
     """A function that returns the send's outcome so far, the offset (-1 if unknown), and a failure's
-    reason."""
+    reason.
+    """
     transaction: int = 0
     """The number of the producer's transaction, counted from 1; 0 outside of transactions."""
 

@@ -134,7 +134,8 @@ GRAVITY: tuple[type[Finding], ...] = (
     DoubledWork,
 )
 """All kinds of findings, causes before consequences. A failed run is named after its first finding in this
-order."""
+order.
+"""
 
 
 def by_gravity(findings: Sequence[Finding]) -> list[Finding]:

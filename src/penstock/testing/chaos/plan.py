@@ -21,7 +21,8 @@ FAULTS_MAX = 4
 _COUNTS = (1, 1, 2, 2, 3, 4)
 _MOMENTS = (1, 2, 4, 8, 16, 32)
 """Upper bounds for the number of requests before a fault. One bound is drawn first, then a number below it,
-so that small numbers are more frequent."""
+so that small numbers are more frequent.
+"""
 
 SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
 """Jumps of a clock, in ms: past the default session timeout or transaction timeout, or by an hour."""

@@ -23,7 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PROMISES = ("at_least_once", "exactly_once", "ordered", "writes_once")
 """The names of the guarantees that `History.check` checks, which are also arguments of `chaos` and
-`explore`."""
+`explore`.
+"""
 
 CLUSTER_SETTINGS: Mapping[str, Any] = {"replica_fetch_wait_max_ms": 10}
 """The default settings of a run's cluster. Followers fetch a new topic at once instead of after 500 ms, which

@@ -59,7 +59,8 @@ _CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "testcontainers.core.network": ("Network", network_of),
 }
 """A dict from modules of installed packages to (the name in the module to replace, a function that makes its
-replacement)."""
+replacement).
+"""
 
 _COMMUNITY = "testcontainers.community"
 """The package in which Testcontainers since 4.15 has its Kafka modules. Earlier releases get an empty package

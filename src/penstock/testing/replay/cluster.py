@@ -66,7 +66,8 @@ class PlayedCluster(Served):
         """Descriptions of the first hundred requests that were not in the recording."""
         self.broker: KafkaBroker | None = None
         """The `KafkaBroker` that answers unrecorded requests with ``otherwise="broker"``, while serving; else
-        None."""
+        None.
+        """
 
     @property
     def bootstrap_servers(self) -> str:
@@ -81,7 +82,8 @@ class PlayedCluster(Served):
     def start(self) -> PlayedCluster:
         """Begin to serve, and return when clients can connect.
 
-        Answers that were used before a stop are not used again."""
+        Answers that were used before a stop are not used again.
+        """
         if self._passes_on and self.broker is None:
             from penstock.broker.broker import KafkaBroker
 

@@ -51,7 +51,8 @@ ZOOKEEPER_NAMES = {
     "zk_connectiontimeout_ms": "connection_timeout_ms",
 }
 """A dict from the name of a setting in Kafka 0.7, with ``_`` instead of dots, to the field of
-`GroupSettings`."""
+`GroupSettings`.
+"""
 
 
 class GroupSettings(NamedTuple):

@@ -42,7 +42,8 @@ MESSAGE_OVERHEAD_BYTES = 150
 
 ANSWER_BYTES_MAX = 64 << 20
 """The maximum size in bytes of a MULTIFETCH response, which is held in memory. Only a response with a single
-larger message may exceed it."""
+larger message may exceed it.
+"""
 
 
 class FetchTarget:

@@ -77,7 +77,8 @@ class GroupOutbox:
         """Groups whose assigned member ids were withdrawn before any member joined: they can be deleted."""
         self.given_away: dict[tuple[str, str], ClassicGroup] = {}
         """A dict from (group id, member id) to the group, for member ids that were assigned
-        (MEMBER_ID_REQUIRED) and have not joined yet; the oldest first."""
+        (MEMBER_ID_REQUIRED) and have not joined yet; the oldest first.
+        """
         self.tally = Tally()
 
     def take(self) -> tuple[list[ClassicGroup], list[tuple[Ticket, Message]]]:
@@ -126,7 +127,8 @@ class ClassicGroup:
         self._delay_left_s = 0.0
         self._is_recovering = False
         """True if `recover` has repaired the group since its last generation began. The next call of
-        `recover` then removes all members."""
+        `recover` then removes all members.
+        """
         self._join_timer = Timer(self._join_time_is_up, failed)
         self._sync_timer = Timer(self._sync_time_is_up, failed)
 

@@ -87,7 +87,8 @@ class Member:
         self._assignment = assignment
         self.is_new = False
         """True until the first JoinGroup of the member is answered. Until then its session can expire
-        while it waits."""
+        while it waits.
+        """
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 

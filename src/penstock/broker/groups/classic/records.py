@@ -16,7 +16,8 @@ from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, 
 
 GROUP_VALUE_VERSION = 3
 """The version in which GroupMetadata values are written. Version 4 adds nothing, and Kafka before 3.5
-cannot read it."""
+cannot read it.
+"""
 
 NOT_YET_MS = -1
 """The state-change time in a stored generation to which the leader has not assigned partitions yet: -1."""

@@ -14,7 +14,8 @@ from penstock.broker.groups.settings import RANGE, UNIFORM
 
 BALANCING_PASSES = 16
 """The maximum number of passes over all topics in which the assignor `uniform` moves partitions between
-members with different subscriptions."""
+members with different subscriptions.
+"""
 
 
 class Subscriber(NamedTuple):

@@ -85,7 +85,8 @@ class ShareGroup:
         self.stored = ShareState()
         self.asked_ms: dict[bytes, int] = {}
         """A dict from topic id to the time, in wall-clock ms, of this node's last request to initialize
-        partitions of the topic."""
+        partitions of the topic.
+        """
         self._hashed: tuple[int, frozenset[str]] | None = None
         """The metadata version and subscribed topics at the last check of the stored topic hash."""
 

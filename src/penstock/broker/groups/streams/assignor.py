@@ -91,7 +91,8 @@ class _Division:
         self._was_active: dict[Task, str] = {}
         self._has_state: dict[Task, list[str]] = {}
         """A dict from task to the members that have its state: those with a standby task first, then by
-        descending changelog offset."""
+        descending changelog offset.
+        """
         self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._active_quota = _Quota(active, len(members))

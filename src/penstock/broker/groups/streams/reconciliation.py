@@ -13,7 +13,8 @@ from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 IsHeld = Callable[[Task, bool], bool]
 """A function that returns True if another member still has a task. Its bool argument is True for an active
-task."""
+task.
+"""
 
 
 def reconcile(

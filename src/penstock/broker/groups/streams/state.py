@@ -18,7 +18,8 @@ FIRST_EPOCH = 1
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 """The member epochs in heartbeats of a joining member, a leaving one, and a leaving static one that may
-return."""
+return.
+"""
 
 NO_TIME = 0
 """The assignment time, in wall-clock ms, of a group whose target assignment was never computed: 0."""

@@ -40,7 +40,8 @@ class AbortedIndex:
         self._directory = directory
         self._flat = array("q")
         """All entries in one flat array, four numbers each, since tuples would take six times the
-        memory."""
+        memory.
+        """
         self._is_behind = False
         """True while the files lack an entry, or contain a part of one, because a write has failed."""
 

@@ -31,7 +31,8 @@ VERIFICATION_MS = 600_000
 ABORTED_TOLD_AT_ONCE = 100
 """The maximum number of aborted transactions that a Fetch response gets without a selection. If there
 are more, the broker searches the log for the end of the returned data, to select only those that
-overlap the data."""
+overlap the data.
+"""
 
 
 class ProducerStateManager:
@@ -74,7 +75,8 @@ class ProducerStateManager:
         self._new = new
         self.uptime_ms = uptime_ms
         """The monotonic time in ms of the last call of `maintain`, or of the opening of the log. Idle
-        times of producers are measured with it."""
+        times of producers are measured with it.
+        """
         self.batches_since_snapshot = 0
         """The number of batches appended since the last snapshot. Callers that append must increase it."""
         # The offset at which the next start begins to read about producers, and the batches from there on.

@@ -50,10 +50,12 @@ class JoinsTransaction(Protocol):
 
     is_implicit: bool
     """True if a write to a partition adds the partition to the transaction (KIP-890). False if the
-    client must have added it with AddPartitionsToTxn."""
+    client must have added it with AddPartitionsToTxn.
+    """
     has_refused: bool
     """True if the last batch could not join its transaction. The response then has -1 as log start
-    offset, as in Apache Kafka."""
+    offset, as in Apache Kafka.
+    """
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
         """Let the coordinator add a partition to the transaction, or verify that it was added.

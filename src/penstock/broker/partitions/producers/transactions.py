@@ -23,7 +23,8 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 EPOCH_MAX = 32767
 """The highest producer epoch. A marker with this epoch is the last one of its producer id, and is
-accepted repeatedly."""
+accepted repeatedly.
+"""
 
 STRICT_MARKERS_SINCE = 2
 """The transaction version from which on a marker must raise the producer epoch (KIP-1228)."""
@@ -31,7 +32,8 @@ STRICT_MARKERS_SINCE = 2
 
 VERIFICATIONS_MAX = 10_000
 """The maximum number of verifications of a partition. A further one replaces the oldest, whose producer
-must be verified again."""
+must be verified again.
+"""
 
 
 class AbortedTransaction(NamedTuple):

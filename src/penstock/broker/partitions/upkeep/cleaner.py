@@ -35,7 +35,8 @@ BYTES_PER_KEY = 24
 
 RETRY_S = 600.0
 """The seconds until a failed compaction is tried again. The pause is long because each attempt may read
-the whole log. A full disk or a lack of memory may be over by then."""
+the whole log. A full disk or a lack of memory may be over by then.
+"""
 
 RETRY_S_MAX = 4 * 3600.0
 """The longest time in seconds until a failed compaction is tried again: the time doubles with each

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 THREADS = 4
 """The maximum number of concurrent flushes. Each takes a thread, and more flushes would not make disks
-faster."""
+faster.
+"""
 
 
 class FlushTask:

@@ -21,7 +21,8 @@ LOOKED_AT_PER_STEP = 500
 
 OPENED_PER_STEP = 25
 """The maximum number of closed logs that one call of `step` opens to delete records, at some
-milliseconds each."""
+milliseconds each.
+"""
 
 
 class KeptPartitions(Protocol):

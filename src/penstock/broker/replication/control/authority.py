@@ -53,7 +53,8 @@ class RemoteAuthority:
         self.cluster_id = quorum.cluster_id
         self.mutation_tokens = quorum.mutation_tokens
         """The token buckets of the controller mutation quotas, shared by all brokers: the number of
-        partitions that each client may still create or delete."""
+        partitions that each client may still create or delete.
+        """
         self._quorum = quorum
         self._links = links
         self._member = member

@@ -67,7 +67,8 @@ class Controller:
         self._incarnations: dict[int, int] = {}
         self._proposals: dict[int, tuple[int, int]] = {}
         """A dict from node to (broker epoch, number) of its last ISR proposal. Older and repeated
-        proposals are rejected."""
+        proposals are rejected.
+        """
 
     # --- brokers -----------------------------------------------------------------------------------------
 

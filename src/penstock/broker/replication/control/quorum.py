@@ -51,7 +51,8 @@ CONTROLLER_ID = 0
 
 BATCHES_KEPT = 10_000
 """The number of metadata batches in memory for nodes that lag behind; a node that lags further must
-restart."""
+restart.
+"""
 
 
 class StaleDecisionError(StorageError):
@@ -92,7 +93,8 @@ class Quorum:
         self.producer_ids_end = 0
         self.mutation_tokens: MutationTokens = {}
         """The token buckets of the controller mutation quotas: the number of partitions that each client
-        may still create or delete."""
+        may still create or delete.
+        """
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)

@@ -42,7 +42,8 @@ class Each(NamedTuple):
     """The field of a list item that has the resource's name; None if the items are the names."""
     ids_since: int = NEVER
     """The first version of the API whose requests have topic ids. The guard passes unknown ids to the
-    handler."""
+    handler.
+    """
 
     def may(self, item: Any, asking: Asking) -> bool:
         """Return True if the principal may do the operation on the resource that an item names."""

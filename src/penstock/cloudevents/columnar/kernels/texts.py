@@ -60,7 +60,8 @@ ONES, DELETES = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
 """Words of eight equal bytes: 0x01, and 0x7F (the control character DEL)."""
 KNOWN_TEXTS = 512
 """The number of entries in a table of texts already found valid. Sources and media types repeat from row to
-row, and are found there without a new check."""
+row, and are found there without a new check.
+"""
 KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
 

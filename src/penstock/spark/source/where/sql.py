@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 TEXT_MAX = 100_000
 """The greatest length of a condition in characters: enough for two thousand comparisons, or a list of ten
-thousand offsets."""
+thousand offsets.
+"""
 
 DEPTH_MAX = 200
 """The deepest nesting of conditions, which also limits the number of conditions that ``and`` and ``or`` join.
